@@ -1,0 +1,32 @@
+package assuan
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// The ERR lines that gpg-bridge sends in the agent's place. gpg reads the
+// number only: a libgpg-error code, plus its source in the upper byte, which
+// must be 4 (GPG Agent) or gpg does not believe that the agent is restricted
+// (gnupg common/asshelp.c). Texts are those of libgpg-error.
+const (
+	ErrNotImplemented = "ERR 67108933 Not implemented <GPG Agent>\n"        // GPG_ERR_NOT_IMPLEMENTED 69
+	ErrNoAgent        = "ERR 67108941 No agent running <GPG Agent>\n"       // GPG_ERR_NO_AGENT 77
+	ErrForbidden      = "ERR 67109115 Forbidden <GPG Agent>\n"              // GPG_ERR_FORBIDDEN 251
+	ErrUnexpected     = "ERR 67109138 Unexpected IPC command <GPG Agent>\n" // GPG_ERR_ASS_UNEXPECTED_CMD 274
+	ErrUnknown        = "ERR 67109139 Unknown IPC command <GPG Agent>\n"    // GPG_ERR_ASS_UNKNOWN_CMD 275
+	ErrSyntax         = "ERR 67109140 IPC syntax error <GPG Agent>\n"       // GPG_ERR_ASS_SYNTAX 276
+)
+
+// ErrorCode returns the number of an ERR line, or 0 for any other line.
+func ErrorCode(line []byte) int {
+	if KindOf(line) != KindERR {
+		return 0
+	}
+	number, _, _ := bytes.Cut(bytes.TrimPrefix(Trim(line), []byte("ERR ")), []byte(" "))
+	code, err := strconv.ParseUint(string(number), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int(code)
+}

@@ -1,0 +1,89 @@
+package assuan
+
+import "bytes"
+
+// MaxLine is the longest line in bytes, without its LF, that may be relayed in
+// either direction: libassuan's writer never emits more
+// (ASSUAN_LINELENGTH 1002 = 1000 + CR + LF; assuan-buffer.c).
+//
+// libassuan's reader accepts one byte more. Beyond that it answers ERR in the
+// middle of an inquiry and runs the rest of the line as a new command, so a
+// longer line must never reach it.
+const MaxLine = 1000
+
+// A Kind is what a line of the agent's means for the conversation.
+type Kind uint8
+
+// The kinds of an agent's lines. The zero value is a line that libassuan's
+// client does not know (client.c, assuan_client_parse_response).
+const (
+	KindInvalid Kind = iota
+	KindOK           // ends the response
+	KindERR          // ends the response
+	KindInquire      // suspends the response until the client has answered
+	KindData         // part of the response
+	KindStatus       // part of the response
+	KindComment      // means nothing, nor does an empty line
+	numKinds
+)
+
+var kindNames = [numKinds]string{
+	KindInvalid: "invalid", KindOK: "OK", KindERR: "ERR", KindInquire: "INQUIRE",
+	KindData: "D", KindStatus: "S", KindComment: "#",
+}
+
+// String returns the Assuan keyword of the kind.
+func (k Kind) String() string { return kindNames[k] }
+
+// Final reports whether the agent says nothing more until the client has: the
+// response is complete, or suspended by an inquiry.
+func (k Kind) Final() bool { return k == KindOK || k == KindERR || k == KindInquire }
+
+// KindOf tells what a line of the agent's is. Keywords are case-sensitive and
+// end at a space or at the end of the line (client.c). END is a word of the
+// client's; from an agent it ends nothing and counts as data.
+func KindOf(line []byte) Kind {
+	line = Trim(line)
+	switch {
+	case len(line) == 0, line[0] == '#':
+		return KindComment
+	case bytes.HasPrefix(line, []byte("D ")):
+		return KindData
+	case isKeyword(line, "S"):
+		return KindStatus
+	case isKeyword(line, "OK"):
+		return KindOK
+	case isKeyword(line, "ERR"):
+		return KindERR
+	case isKeyword(line, "INQUIRE"):
+		return KindInquire
+	case isKeyword(line, "END"):
+		return KindData
+	}
+	return KindInvalid
+}
+
+func isKeyword(line []byte, word string) bool {
+	return len(line) >= len(word) && string(line[:len(word)]) == word &&
+		(len(line) == len(word) || line[len(word)] == ' ')
+}
+
+// Trim returns line without its LF and without one CR directly before it; any
+// further CR is data (assuan-buffer.c, _assuan_read_line).
+func Trim(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line
+}
+
+// Ignorable reports whether a line of the client's is a comment or empty:
+// libassuan drops those without an answer, in a command and in an inquiry
+// (assuan-handler.c, process_request; assuan-inquire.c).
+func Ignorable(line []byte) bool {
+	line = Trim(line)
+	return len(line) == 0 || line[0] == '#'
+}

@@ -1,0 +1,173 @@
+package remoteside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"gpg-bridge/assuan"
+)
+
+// step delivers one event and all those that its actions cause. mu is held.
+func (s *session) step(ctx context.Context, ev event, line []byte, more bool) {
+	for ev != evNone {
+		t := transitions[s.state][ev]
+		if t.do == actViolation {
+			ev = s.fail(&ViolationError{State: s.state.String(), Event: ev.String()})
+			continue
+		}
+		s.state = t.next
+		s.seen.Store(uint32(t.next))
+		ev, line = s.act(ctx, t.do, line, more)
+	}
+}
+
+// act does what a transition demands and returns the event that it caused,
+// with the line that belongs to it.
+func (s *session) act(ctx context.Context, do action, line []byte, more bool) (event, []byte) {
+	switch do {
+	case actConnect:
+		return s.connectAgent(ctx), nil
+	case actGreet:
+		return s.send(s.agent.Greeting(), false), nil
+	case actCommand:
+		return s.forwardCommand(line)
+	case actData:
+		return s.forward(line), nil
+	case actAnswer:
+		return s.forwardAnswer(line)
+	case actReply:
+		return s.reply(line, more), nil
+	case actReport:
+		return evCleanupRequested, nil
+	case actTeardown:
+		return s.teardown(), nil
+	case actNone, actIgnore, actViolation, numActions:
+	}
+	return evNone, nil
+}
+
+func (s *session) connectAgent(ctx context.Context) event {
+	agent, err := s.connect(ctx)
+	if err != nil {
+		s.unreachable = err
+		agent = newNoAgent()
+	}
+	s.agent = agent
+	return evAgentGreetingOK
+}
+
+// forwardCommand passes a command to the agent, or answers in its place.
+func (s *session) forwardCommand(line []byte) (event, []byte) {
+	s.commands.Add(1)
+	if answer := guardCommand(line); answer != "" {
+		return evAgentResponseComplete, []byte(answer)
+	}
+	s.farewell = s.farewell || assuan.IsVerb(assuan.Verb(line), "BYE")
+	if ev := s.forward(line); ev != evNone {
+		return ev, nil
+	}
+	return evWriteOK, nil
+}
+
+// forwardAnswer passes the end of an inquiry's answer to the agent. When the
+// guard refuses it, the inquiry is cancelled, and the ERR with which the agent
+// takes note is replaced by the one that libassuan would have given.
+func (s *session) forwardAnswer(line []byte) (event, []byte) {
+	if s.instead = guardAnswer(line); s.instead != "" {
+		line = []byte("CAN\n")
+	}
+	if ev := s.forward(line); ev != evNone {
+		return ev, nil
+	}
+	return evWriteOK, nil
+}
+
+// forward writes a line to the agent.
+func (s *session) forward(line []byte) event {
+	if err := s.agent.WriteLine(line); err != nil {
+		return s.fail(err)
+	}
+	return evNone
+}
+
+// reply writes a line to the client and tells what the line means.
+func (s *session) reply(line []byte, more bool) event {
+	kind := assuan.KindOf(line)
+	if s.instead != "" && (kind == assuan.KindOK || kind == assuan.KindERR) {
+		line, s.instead = []byte(s.instead), ""
+	}
+	if ev := s.send(line, more && !kind.Final()); ev != evNone {
+		return ev
+	}
+	switch kind {
+	case assuan.KindOK, assuan.KindERR:
+		return evResponseOKOrErr
+	case assuan.KindInquire:
+		return evResponseInquire
+	}
+	return evWriteOK
+}
+
+// send writes a line to the client, and flushes unless another one is about to
+// follow: each write is an SSH packet of its own. Nobody is left to read the
+// answer to a BYE that the client did not say.
+func (s *session) send(line []byte, more bool) event {
+	if s.silent {
+		return evNone
+	}
+	_, err := s.out.Write(line)
+	if err == nil && !more {
+		err = s.out.Flush()
+	}
+	switch {
+	case err == nil:
+		return evNone
+	case s.clientDone:
+		return evCleanupRequested
+	}
+	return s.fail(fmt.Errorf("write to the client: %w", err))
+}
+
+// teardown releases both connections, the second even if the first fails.
+func (s *session) teardown() event {
+	err := s.closeClient()
+	if benign(err) {
+		err = nil
+	}
+	if s.agent != nil {
+		err = errors.Join(err, s.agent.Close())
+	}
+	s.taken.Signal()
+	if err != nil {
+		_ = s.fail(fmt.Errorf("release a session: %w", err))
+		return evCleanupError
+	}
+	return evCleanupComplete
+}
+
+// benign reports whether closing found the connection closed already: an SSH
+// channel says io.EOF when its peer was first.
+func benign(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
+}
+
+// fail records the first cause and returns the event that tells of it.
+func (s *session) fail(err error) event {
+	if s.cause == nil {
+		s.cause = err
+	}
+	return evErrorOccurred
+}
+
+// A ViolationError is an event that the session's table does not list for its
+// state, such as an agent's line that nobody asked for.
+type ViolationError struct {
+	State, Event string
+}
+
+func (e *ViolationError) Error() string {
+	return fmt.Sprintf("protocol violation: %s while %s", e.Event, e.State)
+}

@@ -1,0 +1,250 @@
+package remoteside
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gpg-bridge/assuan"
+)
+
+// writeBuffer is the size of the buffer in front of the client, in bytes. A
+// burst that fits leaves as one write; with its SSH framing it also fits the
+// 4 KiB that x/crypto/ssh writes at once.
+const writeBuffer = 4000
+
+// patience is how long a session lives on after the client's last byte. A
+// client that is gone and one that only closed its sending half look the same,
+// so a pending answer may still arrive; but an open pinentry, which nobody
+// waits for any more, must go away.
+const patience = 500 * time.Millisecond
+
+// errClientGone is the cause when patience ran out.
+var errClientGone = errors.New("the client left before the agent had answered")
+
+// A session is one client's conversation. Its pumps, run's two goroutines, are
+// the only ones that step the machine.
+type session struct {
+	id      uuid.UUID
+	client  io.ReadWriteCloser
+	connect ConnectAgent
+	comment func(line []byte) // called with the client's comments; see Server.Expect
+
+	closeClient func() error
+	agent       Agent // set by actConnect, before the pumps start
+
+	// mu is held for one whole step with the write that its action makes. It
+	// is never held while reading, and breakIO never takes it. Lock order: a
+	// session's mu, then its agent's.
+	mu          sync.Mutex
+	state       state
+	cause       error             // why the session left its normal states; the first one
+	in          assuan.LineBuffer // filled by pumpClient, taken from by both pumps
+	out         *bufio.Writer
+	taken       sync.Cond   // a line was taken from in, or the session ended
+	instead     string      // what the client gets for the agent's next OK or ERR
+	clientDone  bool        // the client has sent its last byte
+	farewell    bool        // BYE was said
+	silent      bool        // it was said in the client's place: the answer is nobody's
+	impatience  *time.Timer // breaks the connections when patience is over
+	unreachable error       // why noAgent stands in
+
+	seen     atomic.Uint32 // a copy of state, so that a stuck write cannot hide it
+	commands atomic.Uint64
+}
+
+func newSession(client io.ReadWriteCloser, connect ConnectAgent, comment func([]byte)) *session {
+	s := &session{
+		id:          uuid.New(),
+		client:      client,
+		connect:     connect,
+		comment:     comment,
+		closeClient: sync.OnceValue(client.Close),
+		out:         bufio.NewWriterSize(client, writeBuffer),
+	}
+	s.taken.L = &s.mu
+	return s
+}
+
+// run owns the session: it connects to the agent, pumps until both sides have
+// ended, and returns why; nil is an orderly end. When ctx ends, so does run.
+func (s *session) run(ctx context.Context) error {
+	stopClient := context.AfterFunc(ctx, func() { _ = s.closeClient() })
+	defer stopClient()
+	s.mu.Lock()
+	s.step(ctx, evClientSocketConnected, nil, false)
+	ended := s.state.final()
+	s.mu.Unlock()
+	if !ended {
+		stopBoth := context.AfterFunc(ctx, s.breakIO)
+		defer stopBoth()
+		var agentPump sync.WaitGroup
+		agentPump.Go(func() { s.pumpAgent(ctx) })
+		s.pumpClient(ctx)
+		agentPump.Wait()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.impatience != nil {
+		s.impatience.Stop()
+	}
+	return s.cause
+}
+
+// breakIO closes both connections; the pumps wake and do the rest.
+func (s *session) breakIO() {
+	_ = s.closeClient()
+	_ = s.agent.Close()
+}
+
+// pumpClient reads the client until it, or the session, has ended. It reads on
+// while the agent works, so far as the buffer has room: only so is a client
+// that leaves noticed.
+func (s *session) pumpClient(ctx context.Context) {
+	for {
+		space := s.awaitSpace()
+		if len(space) == 0 {
+			return
+		}
+		n, err := s.client.Read(space)
+		if !s.received(ctx, n, err) {
+			return
+		}
+	}
+}
+
+// awaitSpace returns room to read into, or none when the session has ended.
+func (s *session) awaitSpace() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.state.final() {
+		if space := s.in.Space(); len(space) > 0 {
+			return space
+		}
+		s.taken.Wait()
+	}
+	return nil
+}
+
+// received takes over what pumpClient has read, and reports whether there can
+// be more.
+func (s *session) received(ctx context.Context, n int, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in.Commit(n)
+	if errors.Is(err, io.EOF) {
+		s.clientDone = true
+		s.impatience = time.AfterFunc(patience, s.breakIO)
+		err = nil
+	}
+	s.drain(ctx)
+	if err != nil {
+		s.lost(ctx, fmt.Errorf("connection to the client lost: %w", err))
+	}
+	return err == nil && !s.clientDone && !s.state.final()
+}
+
+// pumpAgent reads the agent until it has closed.
+func (s *session) pumpAgent(ctx context.Context) {
+	for {
+		line, more, err := s.agent.ReadLine()
+		if !s.answered(ctx, line, more, err) {
+			return
+		}
+	}
+}
+
+// answered takes over what pumpAgent has read, then the lines of the client's
+// that waited for it, and reports whether there can be more.
+func (s *session) answered(ctx context.Context, line []byte, more bool, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.lost(ctx, err)
+		return false
+	}
+	s.step(ctx, evAgentResponseComplete, line, more)
+	s.drain(ctx)
+	return !s.state.final()
+}
+
+// lost delivers the end of a connection. It is an orderly one when the agent
+// closed between two responses, and whenever nobody is left to be served.
+func (s *session) lost(ctx context.Context, err error) {
+	ev := evCleanupRequested
+	switch {
+	case s.state.final():
+	case ctx.Err() != nil:
+		s.cause = context.Cause(ctx)
+	case s.clientDone && !s.farewell:
+		s.cause = errClientGone
+	case s.clientDone, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
+	default:
+		ev = s.fail(err)
+	}
+	s.step(ctx, ev, nil, false)
+}
+
+// drain hands the client's lines to the machine for as long as it takes them.
+func (s *session) drain(ctx context.Context) {
+	defer s.taken.Signal()
+	for s.state.takesLines() {
+		line, err := s.in.Next()
+		if err != nil {
+			s.step(ctx, s.fail(err), nil, false)
+			return
+		}
+		if line == nil {
+			s.incomplete(ctx)
+			return
+		}
+		s.in.Take(line)
+		s.deliver(ctx, line)
+	}
+}
+
+// deliver gives the machine one complete line.
+func (s *session) deliver(ctx context.Context, line []byte) {
+	switch {
+	case assuan.Ignorable(line):
+		s.comment(line)
+	case s.state == stateBufferingInquire && continuesAnswer(line):
+		s.step(ctx, evClientDataPartial, line, true)
+	default:
+		if s.state == stateReady {
+			s.step(ctx, evClientDataStart, nil, false)
+		}
+		s.step(ctx, evClientDataComplete, line, false)
+	}
+}
+
+// incomplete tells the machine that a part of a line is all there is.
+func (s *session) incomplete(ctx context.Context) {
+	switch {
+	case s.clientDone && s.state == stateReady:
+		s.part(ctx)
+	case s.clientDone:
+		s.step(ctx, evCleanupRequested, nil, false)
+	case s.state == stateReady && beginsCommand(s.in.Pending()):
+		s.step(ctx, evClientDataStart, nil, false)
+	case s.state == stateBufferingCommand:
+		s.step(ctx, evClientDataPartial, nil, false)
+	}
+}
+
+// part says BYE in the place of a client that left without it, as any other
+// command; the agent then closes.
+func (s *session) part(ctx context.Context) {
+	if !s.farewell {
+		s.silent = true
+		s.deliver(ctx, []byte("BYE\n"))
+	}
+}
