@@ -1,0 +1,34 @@
+# `make demo` and `make test` do everything on a fresh machine with Go, git and
+# make; what else they need is installed by internal/need.sh where it can be.
+
+GO ?= go
+BIN := bin/gpg-bridge
+
+.PHONY: build demo test check bench clean
+
+build: ## the program, in bin/
+	$(GO) build -trimpath -o $(BIN) ./cmd/gpg-bridge
+
+demo: build ## the main job, with nothing of yours touched
+	@sh internal/need.sh gnupg:gpg gpg-agent:gpg-agent git:git
+	@$(GO) run ./internal/demo $(BIN)
+
+test: check ## everything, against real gpg, gpg-agent, ssh and sshd
+	@sh internal/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps
+	$(GO) test -race -timeout 12m ./...
+
+check: ## formatting, and that it builds and vets for every system
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }
+	$(GO) mod tidy -diff
+	GOOS=linux $(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+	GOOS=darwin $(GO) build -o /dev/null ./cmd/gpg-bridge
+	GOOS=windows $(GO) build -o /dev/null ./cmd/gpg-bridge
+
+bench: build ## gpg-bridge beside OpenSSH's ssh -R, in one run
+	@sh internal/need.sh gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh
+	@$(GO) run ./internal/bench $(BIN)
+
+clean:
+	rm -rf bin
