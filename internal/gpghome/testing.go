@@ -1,0 +1,26 @@
+package gpghome
+
+import (
+	"testing"
+
+	"gpg-bridge/internal/testenv"
+)
+
+// ForTest makes a home that is closed when the test ends. Without GnuPG the
+// test is skipped, or fails where testenv.RequireTools is set.
+func ForTest(t testing.TB) *Home {
+	t.Helper()
+	for _, tool := range []string{"gpg", "gpgconf", "gpg-agent", "gpg-connect-agent"} {
+		testenv.Tool(t, tool)
+	}
+	h, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
+	return h
+}
