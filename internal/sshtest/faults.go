@@ -1,0 +1,43 @@
+package sshtest
+
+import "context"
+
+// Faults are what a Server does that a good one would not. The zero value is a
+// good server.
+type Faults struct {
+	// DenyForward refuses every forward, as AllowStreamLocalForwarding no.
+	DenyForward bool
+	// DenyDirect refuses every direct-streamlocal channel as administratively
+	// prohibited.
+	DenyDirect bool
+	// HoldReplies delays the reply to every global request until it is closed:
+	// a link that has gone dead.
+	HoldReplies <-chan struct{}
+	// NeverConfirm names the channel types whose open is left without an
+	// answer.
+	NeverConfirm map[string]bool
+	// BeforeGrant is called when a forward listens already and its grant has
+	// not been sent. It may open channels: early ones, for other paths, of
+	// other types.
+	BeforeGrant func(conn *Conn, path string)
+	// DenySession refuses every session channel, as MaxSessions 0.
+	DenySession bool
+	// DenyStart refuses every exec, shell and subsystem request.
+	DenyStart bool
+	// NoExitStatus closes sessions without saying how their process ended.
+	NoExitStatus bool
+}
+
+// wait returns when gate is closed, true, or when ctx ends, false. A nil gate
+// is open.
+func (f *Faults) wait(ctx context.Context, gate <-chan struct{}) bool {
+	if gate == nil {
+		return true
+	}
+	select {
+	case <-gate:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
