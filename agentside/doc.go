@@ -6,7 +6,7 @@
 //
 // A Session is one Assuan conversation with the agent. It is a table of 9
 // states and 10 events (machine.go) and an engine of a dozen lines
-// (session.go); docs/states.md shows the table, generated from it. In short:
+// (session.go); docs/states-agent.md shows the table, generated from it. In short:
 //
 //	Disconnected → ConnectingToAgent → SocketConnected → SendingToAgent (nonce)
 //	→ WaitingForAgent (greeting) → Ready → SendingToAgent → WaitingForAgent → Ready …

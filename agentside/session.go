@@ -72,8 +72,8 @@ func connect(ctx context.Context, at endpoint, check func(*Session) error) (*Ses
 	if err == nil {
 		err = check(s)
 	}
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
+	if !stop() {
+		err = context.Cause(ctx) // what else went wrong is its doing
 	}
 	if err == nil {
 		// From here on only a human's patience counts.
@@ -141,7 +141,7 @@ func (s *Session) ReadLine() (line []byte, more bool, err error) {
 	line, err = s.readLine()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
+	if err != nil || s.state.final() {
 		return nil, false, s.lost(err)
 	}
 	ev := evAgentDataChunk

@@ -69,13 +69,12 @@ func isKeyword(line []byte, word string) bool {
 }
 
 // Trim returns line without its LF and without one CR directly before it; any
-// further CR is data (assuan-buffer.c, _assuan_read_line).
+// further CR is data (assuan-buffer.c, _assuan_read_line). A line that has been
+// trimmed stays as it is.
 func Trim(line []byte) []byte {
-	if n := len(line); n > 0 && line[n-1] == '\n' {
-		line = line[:n-1]
-	}
-	if n := len(line); n > 0 && line[n-1] == '\r' {
-		line = line[:n-1]
+	line, ended := bytes.CutSuffix(line, []byte("\n"))
+	if ended {
+		line = bytes.TrimSuffix(line, []byte("\r"))
 	}
 	return line
 }

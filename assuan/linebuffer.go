@@ -58,5 +58,8 @@ func (b *LineBuffer) Next() ([]byte, error) {
 // Take removes a line that Next returned.
 func (b *LineBuffer) Take(line []byte) { b.r += len(line) }
 
-// More reports whether a complete line is there.
-func (b *LineBuffer) More() bool { return bytes.IndexByte(b.Pending(), '\n') >= 0 }
+// More reports whether Next would return a line.
+func (b *LineBuffer) More() bool {
+	line, _ := b.Next()
+	return line != nil
+}

@@ -1,0 +1,136 @@
+package assuan
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzLine holds the grammar to its properties on one line, and LineBuffer on a
+// stream of them that arrives in chunks which the seed decides.
+func FuzzLine(f *testing.F) {
+	f.Add([]byte("OK Pleased to meet you, process 42\n"), uint64(1))
+	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
+		for line := range bytes.Lines(in) {
+			checkKind(t, line)
+			checkAnswer(t, line)
+			checkEscapes(t, line)
+		}
+		checkBuffer(t, in, rand.New(rand.NewPCG(seed, 0)))
+	})
+}
+
+// checkKind: a line has one kind, whatever ends it, and only its beginning
+// decides which.
+func checkKind(t *testing.T, line []byte) {
+	kind := KindOf(line)
+	bare := Trim(line)
+	require.Equal(t, bare, Trim(bare))
+	require.Equal(t, kind, KindOf(bare))
+	require.Equal(t, kind, KindOf(append(bytes.Clone(bare), "\r\n"...)))
+	require.Equal(t, KindData, KindOf(append([]byte("D "), line...)), "data that looks like %s", kind)
+	if kind.Final() {
+		require.True(t, bytes.HasPrefix(bare, []byte(kind.String())))
+	}
+	kinds := 0
+	for _, word := range []string{"OK", "ERR", "INQUIRE", "S", "END"} {
+		if isKeyword(bare, word) {
+			kinds++
+		}
+	}
+	if bytes.HasPrefix(bare, []byte("D ")) {
+		kinds++
+	}
+	if Ignorable(line) {
+		kinds++
+	}
+	require.LessOrEqual(t, kinds, 1, "%q has two kinds", line)
+	require.Equal(t, kinds == 0, kind == KindInvalid, "%q", line)
+	require.Equal(t, kind == KindComment, Ignorable(line))
+	if ErrorCode(line) != 0 {
+		require.Equal(t, KindERR, kind)
+	}
+}
+
+// checkAnswer: case means nothing, and what is nothing in an inquiry is nothing
+// outside one.
+func checkAnswer(t *testing.T, line []byte) {
+	answer := AnswerOf(line)
+	require.Equal(t, answer == AnswerNothing, Ignorable(line))
+	require.Equal(t, answer, AnswerOf(asciiUpper(line)))
+	require.Equal(t, answer, AnswerOf(Trim(line)))
+	if answer == AnswerEnd || answer == AnswerCancel {
+		require.Len(t, Verb(asciiUpper(line))[:3], 3)
+	}
+	require.NotContains(t, string(Verb(line)), " ")
+}
+
+func asciiUpper(line []byte) []byte {
+	up := bytes.Clone(line)
+	for i, c := range up {
+		if 'a' <= c && c <= 'z' {
+			up[i] = c - 'a' + 'A'
+		}
+	}
+	return up
+}
+
+// checkEscapes decodes as assuan-inquire.c does and requires that it ends.
+func checkEscapes(t *testing.T, line []byte) {
+	if !EscapesValid(line) {
+		require.Contains(t, string(line), "%")
+		return
+	}
+	bare := Trim(line)
+	require.NotContains(t, string(bare[max(0, len(bare)-2):]), "%")
+	for rest := bare; len(rest) > 0; {
+		if rest[0] != '%' {
+			rest = rest[1:]
+			continue
+		}
+		require.GreaterOrEqual(t, len(rest), 3, "libassuan would loop for ever on %q", line)
+		rest = rest[3:]
+	}
+}
+
+// checkBuffer: what comes out are the lines that went in, up to the first that
+// is too long, however they were cut on the way.
+func checkBuffer(t *testing.T, in []byte, rnd *rand.Rand) {
+	want, wantErr := linesOf(in)
+	var b LineBuffer
+	var got []string
+	var err error
+	for err == nil {
+		var line []byte
+		for line, err = b.Next(); line != nil; line, err = b.Next() {
+			require.True(t, b.More())
+			got = append(got, string(line))
+			b.Take(line)
+		}
+		if err != nil || len(in) == 0 {
+			break
+		}
+		space := b.Space()
+		require.NotEmpty(t, space, "full of a part of a line")
+		n := copy(space, in[:1+rnd.IntN(len(in))])
+		b.Commit(n)
+		in = in[n:]
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, wantErr, err)
+}
+
+func linesOf(in []byte) (lines []string, err error) {
+	for line := range bytes.Lines(in) {
+		ended := line[len(line)-1] == '\n'
+		if len(bytes.TrimSuffix(line, []byte("\n"))) > MaxLine {
+			return lines, ErrLineTooLong
+		}
+		if ended {
+			lines = append(lines, string(line))
+		}
+	}
+	return lines, nil
+}
