@@ -51,6 +51,9 @@ func (s *session) act(ctx context.Context, do action, line []byte, more bool) (e
 
 func (s *session) connectAgent(ctx context.Context) event {
 	agent, err := s.connect(ctx)
+	if err != nil && ctx.Err() != nil {
+		return s.fail(context.Cause(ctx))
+	}
 	if err != nil {
 		s.unreachable = err
 		agent = newNoAgent()
@@ -85,12 +88,19 @@ func (s *session) forwardAnswer(line []byte) (event, []byte) {
 	return evWriteOK, nil
 }
 
-// forward writes a line to the agent.
+// forward writes a line to the agent. An agent that left before the BYE which
+// the client did not say has spared us the trouble.
 func (s *session) forward(line []byte) event {
-	if err := s.agent.WriteLine(line); err != nil {
-		return s.fail(err)
+	err := s.agent.WriteLine(line)
+	switch {
+	case err == nil:
+		return evNone
+	case s.silent:
+		return evCleanupRequested
+	case errors.Is(err, io.EOF):
+		err = errAgentGone
 	}
-	return evNone
+	return s.fail(err)
 }
 
 // reply writes a line to the client and tells what the line means.

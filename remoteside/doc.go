@@ -6,7 +6,8 @@
 //
 // A session is one client's Assuan conversation. It is a table of 11 states
 // and 13 events (machine.go, transitions.go) and an engine of a dozen lines
-// (session.go); docs/states.md shows the table, generated from it. In short:
+// (session.go); docs/states-request.md shows the table, generated from it. In
+// short:
 //
 //	Disconnected → ConnectingToAgent → Ready
 //	Ready → BufferingCommand → SendingToAgent → WaitingForAgent → SendingToClient → Ready

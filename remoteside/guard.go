@@ -36,7 +36,7 @@ func guardCommand(line []byte) (answer string) {
 		return assuan.ErrSyntax
 	case len(verb) == 0:
 		return assuan.ErrSyntax
-	case string(verb) == "D" && len(assuan.Trim(line)) > 1:
+	case bytes.HasPrefix(line, []byte("D ")):
 		return assuan.ErrNotImplemented
 	case assuan.IsVerb(verb, "D"):
 		return assuan.ErrUnknown

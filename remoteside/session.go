@@ -27,8 +27,11 @@ const writeBuffer = 4000
 // waits for any more, must go away.
 const patience = 500 * time.Millisecond
 
-// errClientGone is the cause when patience ran out.
-var errClientGone = errors.New("the client left before the agent had answered")
+// The causes when one side left while the other waited for it.
+var (
+	errClientGone = errors.New("the client left before the agent had answered")
+	errAgentGone  = errors.New("the agent left before it had answered")
+)
 
 // A session is one client's conversation. Its pumps, run's two goroutines, are
 // the only ones that step the machine.
@@ -186,6 +189,8 @@ func (s *session) lost(ctx context.Context, err error) {
 		s.cause = context.Cause(ctx)
 	case s.clientDone && !s.farewell:
 		s.cause = errClientGone
+	case s.state == stateBufferingInquire && errors.Is(err, io.EOF):
+		ev = s.fail(errAgentGone)
 	case s.clientDone, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
 	default:
 		ev = s.fail(err)

@@ -1,0 +1,213 @@
+package remoteside
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// okAgent answers OK to every command, and leaves after BYE.
+type okAgent struct {
+	*fakeAgent
+	bye   bool // owned by the reader
+	count func(delta int32)
+}
+
+func (a *okAgent) ReadLine() ([]byte, bool, error) {
+	if a.bye {
+		return nil, false, io.EOF
+	}
+	select {
+	case line := <-a.heard:
+		a.bye = line == "BYE\n"
+		return []byte("OK\n"), false, nil
+	case <-a.done:
+		return nil, false, net.ErrClosed
+	}
+}
+
+func (a *okAgent) Close() error {
+	err := a.fakeAgent.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closes == 1 {
+		a.count(-1)
+	}
+	return err
+}
+
+// okAgents connects to okAgents, and remembers how many were there at once.
+type okAgents struct{ now, most atomic.Int32 }
+
+func (o *okAgents) connect(context.Context) (Agent, error) {
+	o.count(1)
+	return &okAgent{fakeAgent: newFakeAgent(), count: o.count}, nil
+}
+
+func (o *okAgents) count(delta int32) {
+	now := o.now.Add(delta)
+	for most := o.most.Load(); now > most; most = o.most.Load() {
+		o.most.CompareAndSwap(most, now)
+	}
+}
+
+// fleet is a server and the clients that it serves.
+type fleet struct {
+	srv    *Server
+	served sync.WaitGroup
+	mu     sync.Mutex
+	causes []error
+}
+
+func newFleet(t *testing.T, connect ConnectAgent, maxSessions int) *fleet {
+	f := &fleet{}
+	f.srv = NewServer(Config{Connect: connect, Log: slog.New(slog.DiscardHandler), MaxSessions: maxSessions, Ended: f.ended})
+	t.Cleanup(f.served.Wait)
+	return f
+}
+
+func (f *fleet) ended(r Report) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.causes = append(f.causes, r.Cause)
+}
+
+func (f *fleet) client(t *testing.T, ctx context.Context) net.Conn {
+	client, server := net.Pipe()
+	f.served.Go(func() { f.srv.ServeConn(ctx, server) })
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// TestManyClients: those beyond the limit wait their turn, and none is turned
+// away.
+func TestManyClients(t *testing.T) {
+	const clients, atOnce = 300, 4
+	agents := &okAgents{}
+	f := newFleet(t, agents.connect, atOnce)
+	failed := make(chan error, clients)
+	for range clients {
+		conn := f.client(t, t.Context())
+		go func() { failed <- converse(conn, 3) }()
+	}
+	for range clients {
+		require.NoError(t, <-failed)
+	}
+	f.served.Wait()
+	require.LessOrEqual(t, agents.most.Load(), int32(atOnce))
+	require.Zero(t, agents.now.Load())
+	require.Len(t, f.causes, clients)
+	for _, cause := range f.causes {
+		require.NoError(t, cause)
+	}
+	require.Empty(t, f.srv.Sessions())
+}
+
+// converse says commands and BYE, and requires the greeting, their answers and
+// the end.
+func converse(conn net.Conn, commands int) error {
+	in := bufio.NewReader(conn)
+	if line, err := in.ReadString('\n'); line != testGreeting {
+		return errors.Join(errors.New("greeted with "+line), err)
+	}
+	for i := range commands + 1 {
+		command := "NOP\n"
+		if i == commands {
+			command = "BYE\n"
+		}
+		if _, err := io.WriteString(conn, command); err != nil {
+			return err
+		}
+		if line, err := in.ReadString('\n'); line != "OK\n" {
+			return errors.Join(errors.New("answered with "+line), err)
+		}
+	}
+	if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
+		return errors.Join(errors.New("more: "+string(rest)), err)
+	}
+	return nil
+}
+
+// TestSessionsAreIndependent: one that fails is invisible to another.
+func TestSessionsAreIndependent(t *testing.T) {
+	f := newFleet(t, (&okAgents{}).connect, 0)
+	good, bad := f.client(t, t.Context()), f.client(t, t.Context())
+	receive(t, good, testGreeting)
+	receive(t, bad, testGreeting)
+	_, _ = bad.Write(make([]byte, 2000))
+	receiveEOF(t, bad)
+	send(t, good, "NOP\n")
+	receive(t, good, "OK\n")
+
+	statuses := f.srv.Sessions()
+	require.Len(t, statuses, 1)
+	require.EqualValues(t, 1, statuses[0].Commands)
+	require.Eventually(t, func() bool { return f.srv.Sessions()[0].State == "Ready" }, 5*time.Second, time.Millisecond)
+}
+
+// TestServerEnds: the end of the context ends the sessions, those that wait
+// for their turn too.
+func TestServerEnds(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	agents := &okAgents{}
+	f := newFleet(t, agents.connect, 2)
+	var conns []net.Conn
+	for range 5 {
+		conns = append(conns, f.client(t, ctx))
+	}
+	require.Eventually(t, func() bool { return agents.now.Load() == 2 }, 5*time.Second, time.Millisecond)
+	cancel(errTest)
+	for _, conn := range conns {
+		_, _ = io.Copy(io.Discard, conn)
+	}
+	f.served.Wait()
+	require.Zero(t, agents.now.Load())
+	require.Empty(t, f.srv.Sessions())
+	require.Len(t, f.causes, 2)
+}
+
+// TestExpect: a comment is recognised wherever the machine takes lines, once,
+// and by this server only; other comments are nothing.
+func TestExpect(t *testing.T) {
+	f := newFleet(t, (&okAgents{}).connect, 0)
+	other := newFleet(t, (&okAgents{}).connect, 0)
+	expected := f.srv.Expect()
+	defer expected.Drop()
+	require.Equal(t, byte('\n'), expected.Comment[len(expected.Comment)-1])
+
+	for _, fl := range []*fleet{other, f} {
+		select {
+		case <-expected.Seen:
+			t.Fatal("seen at another server")
+		default:
+		}
+		conn := fl.client(t, t.Context())
+		receive(t, conn, testGreeting)
+		send(t, conn, "# gpg-bridge something else\n\r\n"+string(expected.Comment)+string(expected.Comment)+"NOP\n")
+		receive(t, conn, "OK\n")
+	}
+	<-expected.Seen
+
+	dropped := f.srv.Expect()
+	dropped.Drop()
+	require.NotEqual(t, expected.Comment, dropped.Comment)
+	conn := f.client(t, t.Context())
+	receive(t, conn, testGreeting)
+	send(t, conn, string(dropped.Comment)+"NOP\n")
+	receive(t, conn, "OK\n")
+	select {
+	case <-dropped.Seen:
+		t.Fatal("seen after it was dropped")
+	default:
+	}
+	require.Empty(t, f.srv.expected)
+}
