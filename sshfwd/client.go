@@ -1,7 +1,12 @@
 package sshfwd
 
 import (
+	"context"
+	"errors"
+	"io"
 	"log/slog"
+	"net"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -11,15 +16,76 @@ import (
 type Client struct {
 	conn *ssh.Client
 	log  *slog.Logger
+
+	forwarder func() (*Forwarder, error) // makes it at the first call
+
+	wg   sync.WaitGroup // the keepalive goroutine and its request in flight
+	done chan struct{}  // closed by the first Close
+
+	mu     sync.Mutex
+	closed bool
+	cause  error // why this side ended the connection, nil for Close
 }
 
 // newClient wraps an authenticated connection; Client owns conn from here on.
 func newClient(conn *ssh.Client, log *slog.Logger) *Client {
-	return &Client{conn: conn, log: log}
+	c := &Client{conn: conn, log: log, done: make(chan struct{})}
+	c.forwarder = sync.OnceValues(func() (*Forwarder, error) { return c.Forwarder(ForwarderConfig{}) })
+	return c
 }
 
-// Close ends the connection. A second Close is a no-op.
-func (c *Client) Close() error { return c.conn.Close() }
+// Forward asks the server to listen on a socket, with the Client's one
+// Forwarder in its default configuration; see Forwarder.Forward.
+func (c *Client) Forward(ctx context.Context, path string, serve func(ctx context.Context, conn Conn)) (*Forward, error) {
+	forwarder, err := c.forwarder()
+	if err != nil {
+		return nil, err
+	}
+	return forwarder.Forward(ctx, path, serve)
+}
 
-// Wait returns when the connection has ended, with the cause if there is one.
-func (c *Client) Wait() error { return c.conn.Wait() }
+// Close ends the connection, dead or alive, and returns when the Client's own
+// goroutines have ended; Wait also waits for those of x/crypto. A second Close
+// is a no-op. The Client's goroutines do not call it: they use fail.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	var err error
+	if first {
+		close(c.done)
+		err = c.conn.Close()
+	}
+	c.wg.Wait()
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// fail ends the connection for a reason that Wait is to give. It does not wait
+// and leaves the goroutines to Close. Only the first reason is kept.
+func (c *Client) fail(cause error) {
+	c.mu.Lock()
+	if c.cause == nil && !c.closed {
+		c.cause = cause
+	}
+	c.mu.Unlock()
+	_ = c.conn.Close()
+}
+
+// Wait returns when the connection has ended: nil after Close, else the cause,
+// which is a *LostError.
+func (c *Client) Wait() error {
+	err := c.conn.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.cause != nil:
+		return c.cause
+	case c.closed:
+		return nil
+	}
+	return &LostError{Err: err}
+}

@@ -1,0 +1,160 @@
+package sshfwd
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// splitFiles splits a value of ssh -G that may name several files. Spaces
+// inside a name are not quoted there, so the longest run of words that names an
+// existing file counts as one.
+func splitFiles(value string) []string {
+	var files []string
+	words := strings.Fields(value)
+	for len(words) > 0 {
+		n := 1
+		for end := len(words); end > 1; end-- {
+			if _, err := os.Stat(strings.Join(words[:end], " ")); err == nil {
+				n = end
+				break
+			}
+		}
+		files = append(files, strings.Join(words[:n], " "))
+		words = words[n:]
+	}
+	return files
+}
+
+// host is the destination without scheme, user and port: %n.
+func (o Options) host() string {
+	rest, isURI := strings.CutPrefix(o.Destination, "ssh://")
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		rest = rest[i+1:]
+	}
+	if !isURI {
+		return rest
+	}
+	rest, _, _ = strings.Cut(rest, "/")
+	if strings.HasPrefix(rest, "[") {
+		rest, _, _ = strings.Cut(rest[1:], "]")
+		return rest
+	}
+	rest, _, _ = strings.Cut(rest, ":")
+	return rest
+}
+
+// expandPath expands ~, ${NAME} and the tokens of IdentityFile and
+// CertificateFile (ssh_config(5), TOKENS), which ssh -G leaves as they are.
+func (c *Config) expandPath(raw string) (string, error) {
+	path, err := c.expandTokens(raw)
+	if err != nil {
+		return "", err
+	}
+	return expandTilde(path)
+}
+
+func (c *Config) expandTokens(raw string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		switch {
+		case raw[i] == '%' && i+1 < len(raw):
+			i++
+			value, err := c.token(raw[i])
+			if err != nil {
+				return "", badExpansion(raw, err)
+			}
+			b.WriteString(value)
+		case strings.HasPrefix(raw[i:], "${"):
+			name, _, closed := strings.Cut(raw[i+2:], "}")
+			value, set := os.LookupEnv(name)
+			if !closed || !set {
+				return "", badExpansion(raw, fmt.Errorf("no environment variable %q", name))
+			}
+			b.WriteString(value)
+			i += len(name) + 2
+		default:
+			b.WriteByte(raw[i])
+		}
+	}
+	return b.String(), nil
+}
+
+func badExpansion(raw string, err error) error {
+	return &ConfigError{
+		Problem: fmt.Sprintf("cannot expand %q", raw),
+		Advice:  "write the path without it in ssh_config",
+		Err:     err,
+	}
+}
+
+func (c *Config) token(t byte) (string, error) {
+	switch t {
+	case '%':
+		return "%", nil
+	case 'd':
+		return homeDir()
+	case 'h':
+		return c.Hostname, nil
+	case 'i':
+		return strconv.Itoa(os.Getuid()), nil
+	case 'j':
+		return c.ProxyJump, nil
+	case 'k':
+		if c.HostKeyAlias != "" {
+			return c.HostKeyAlias, nil
+		}
+		return c.OriginalHost, nil
+	case 'l', 'L':
+		name, err := os.Hostname()
+		if t == 'L' {
+			name, _, _ = strings.Cut(name, ".")
+		}
+		return name, err
+	case 'n':
+		return c.OriginalHost, nil
+	case 'p':
+		return strconv.Itoa(c.Port), nil
+	case 'r':
+		return c.User, nil
+	case 'u':
+		return localUser()
+	}
+	return "", fmt.Errorf("unknown token %q", "%"+string(rune(t)))
+}
+
+func expandTilde(path string) (string, error) {
+	if !strings.HasPrefix(path, "~") {
+		return path, nil
+	}
+	name, rest, _ := strings.Cut(path[1:], "/")
+	if name == "" {
+		home, err := homeDir()
+		return filepath.Join(home, rest), err
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return "", badExpansion(path, err)
+	}
+	return filepath.Join(u.HomeDir, rest), nil
+}
+
+// homeDir is the one in the user database, as for ssh, whatever HOME says.
+func homeDir() (string, error) {
+	if u, err := user.LookupId(strconv.Itoa(os.Getuid())); err == nil && u.HomeDir != "" {
+		return u.HomeDir, nil
+	}
+	return os.UserHomeDir()
+}
+
+// localUser is the account's name, without the domain Windows puts before it.
+func localUser() (string, error) {
+	u, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	return u.Username[strings.LastIndexByte(u.Username, '\\')+1:], nil
+}

@@ -1,0 +1,225 @@
+package sshfwd
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base64"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// The format is that of sshd(8), SSH_KNOWN_HOSTS FILE FORMAT, and the verdicts
+// are those of OpenSSH's hostfile.c for any content: a line that it skips is
+// skipped, where x/crypto/ssh/knownhosts refuses the whole file.
+
+type marker int
+
+const (
+	markerNone marker = iota
+	markerCA
+	markerRevoked
+)
+
+// knownHostsLine is one line whose names and key were not looked at yet.
+type knownHostsLine struct {
+	file   string
+	number int // from 1
+	marker marker
+	names  string
+	key    string // type, base64 and comment
+}
+
+// knownKey is a key from a line whose names match a host.
+type knownKey struct {
+	file   string
+	number int
+	marker marker
+	key    ssh.PublicKey
+}
+
+// readKnownHosts reads the files in order. A file that is missing or cannot be
+// read counts as empty (load_hostkeys in hostfile.c); unreadable gives the
+// errors of the latter sort, for the log.
+func readKnownHosts(files []string) (lines []knownHostsLine, unreadable []error) {
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			if !os.IsNotExist(err) {
+				unreadable = append(unreadable, err)
+			}
+			continue
+		}
+		number := 0
+		for line := range bytes.Lines(data) {
+			number++
+			if l, ok := parseKnownHostsLine(string(line)); ok {
+				l.file, l.number = file, number
+				lines = append(lines, l)
+			}
+		}
+	}
+	return lines, unreadable
+}
+
+func parseKnownHostsLine(line string) (l knownHostsLine, ok bool) {
+	line, _, _ = strings.Cut(strings.TrimSuffix(line, "\n"), "\x00") // C strings end there
+	line = strings.TrimLeft(line, " \t")
+	if line == "" || line[0] == '#' {
+		return l, false
+	}
+	l.marker, line, ok = cutMarker(line)
+	if !ok {
+		return l, false
+	}
+	end := strings.IndexAny(line, " \t")
+	if end < 0 {
+		return l, false
+	}
+	l.names, l.key = line[:end], strings.TrimLeft(line[end:], " \t")
+	return l, l.key != "" && l.key[0] != '#'
+}
+
+// cutMarker is check_markers in hostfile.c: one marker at most, ended by the
+// first space of the line, or the first tab if there is no space.
+func cutMarker(line string) (m marker, rest string, ok bool) {
+	for strings.HasPrefix(line, "@") {
+		end := strings.IndexByte(line, ' ')
+		if end < 0 {
+			end = strings.IndexByte(line, '\t')
+		}
+		if m != markerNone || end < 0 {
+			return m, "", false
+		}
+		switch line[:end] {
+		case "@cert-authority":
+			m = markerCA
+		case "@revoked":
+			m = markerRevoked
+		default:
+			return m, "", false
+		}
+		line = strings.TrimLeft(line[end:], " \t")
+	}
+	return m, line, true
+}
+
+// keysFor gives the keys of the lines that match a name: a host in lower case,
+// or [host]:port (hostName). A line with a bad key is skipped.
+func keysFor(lines []knownHostsLine, name string) []knownKey {
+	var keys []knownKey
+	for _, l := range lines {
+		if !matchNames(name, l.names) {
+			continue
+		}
+		if key, ok := parseKnownKey(l.key); ok {
+			keys = append(keys, knownKey{l.file, l.number, l.marker, key})
+		}
+	}
+	return keys
+}
+
+// matchNames is match_maybe_hashed in hostfile.c.
+func matchNames(name, names string) bool {
+	if strings.HasPrefix(names, "|") {
+		salt, ok := hashSalt(names)
+		return ok && hashName(name, salt) == names
+	}
+	return matchPatternList(strings.ToLower(name), names)
+}
+
+// hashSalt reads the salt of |1|salt|hash (extract_salt in hostfile.c).
+func hashSalt(names string) ([]byte, bool) {
+	rest, ok := strings.CutPrefix(names, "|1|")
+	encoded, _, delimited := strings.Cut(rest, "|")
+	salt, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	return salt, ok && delimited && err == nil && len(salt) == sha1.Size
+}
+
+// hashName is host_hash in hostfile.c.
+func hashName(name string, salt []byte) string {
+	mac := hmac.New(sha1.New, salt)
+	mac.Write([]byte(name))
+	encode := base64.StdEncoding.EncodeToString
+	return "|1|" + encode(salt) + "|" + encode(mac.Sum(nil))
+}
+
+// matchPatternList is match_pattern_list in OpenSSH's match.c: patterns between
+// commas, of which a negated one that matches decides, wherever it stands.
+func matchPatternList(name, list string) bool {
+	const tooLong = 1023 // of the buffer in match.c
+	found := false
+	for pattern := range strings.SplitSeq(list, ",") {
+		pattern, negated := strings.CutPrefix(pattern, "!")
+		if len(pattern) >= tooLong {
+			return false
+		}
+		if !matchPattern(name, strings.ToLower(pattern)) {
+			continue
+		}
+		if negated {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// matchPattern matches the whole name; * is any run of characters and ? one.
+// It goes back to the last * only, so that no pattern takes exponential time.
+func matchPattern(name, pattern string) bool {
+	star, mark := -1, 0
+	n, p := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			n, p = n+1, p+1
+		case star >= 0:
+			mark++
+			n, p = mark, star+1
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// parseKnownKey is sshkey_read in OpenSSH's sshkey.c: a type and the base64 of a
+// key of that type.
+func parseKnownKey(text string) (ssh.PublicKey, bool) {
+	end := strings.IndexAny(text, " \t")
+	if end < 0 {
+		return nil, false
+	}
+	encoded := strings.TrimLeft(text[end:], " \t")
+	if space := strings.IndexAny(encoded, " \t"); space >= 0 {
+		encoded = encoded[:space]
+	}
+	blob, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return nil, false
+	}
+	key, err := ssh.ParsePublicKey(blob)
+	return key, err == nil && typeNamed(text[:end], key.Type())
+}
+
+// typeNamed says whether OpenSSH takes name for the type of a key of keyType:
+// it also takes the names of RSA's signatures (sshkey_type_from_name in
+// sshkey.c).
+func typeNamed(name, keyType string) bool {
+	return name == keyType || keyType == ssh.KeyAlgoRSA && plainKeyType(name) == ssh.KeyAlgoRSA && !isCertAlgorithm(name)
+}
+
+// hostName is the name of a host in known_hosts (put_host_port in misc.c).
+func hostName(host string, port int) string {
+	if port == 0 || port == 22 {
+		return host
+	}
+	return "[" + host + "]:" + strconv.Itoa(port)
+}

@@ -1,0 +1,44 @@
+package sshfwd
+
+import (
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+// smallRead is the size from which on the kernel acknowledges soon enough: two
+// full segments of Ethernet.
+const smallRead = 2 * 1448
+
+// wireConn is the TCP connection below SSH. It counts what arrives, and has the
+// kernel acknowledge small packets at once: sshd up to 10.0 leaves Nagle's
+// algorithm on until a session starts, so that its second small packet waits
+// for our acknowledgement of the first, which the kernel would delay by 40 ms.
+type wireConn struct {
+	net.Conn
+	raw   syscall.RawConn // nil where there is no socket to set the option on
+	quick func(fd uintptr)
+	bytes atomic.Uint64
+}
+
+func newWireConn(conn net.Conn) *wireConn {
+	w := &wireConn{Conn: conn, quick: quickAck}
+	if tcp, ok := conn.(*net.TCPConn); ok && quickAckExists {
+		w.raw, _ = tcp.SyscallConn()
+	}
+	return w
+}
+
+// Read reads from the connection. The kernel forgets the option whenever it
+// sees fit (tcp(7), TCP_QUICKACK), so it is set again each time.
+func (w *wireConn) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	w.bytes.Add(uint64(n))
+	if w.raw != nil && n > 0 && n < smallRead {
+		_ = w.raw.Control(w.quick)
+	}
+	return n, err
+}
+
+// received is the number of bytes that have arrived.
+func (w *wireConn) received() uint64 { return w.bytes.Load() }

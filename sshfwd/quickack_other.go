@@ -1,0 +1,7 @@
+//go:build !linux
+
+package sshfwd
+
+const quickAckExists = false
+
+func quickAck(uintptr) {}

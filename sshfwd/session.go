@@ -1,0 +1,320 @@
+package sshfwd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// sessionBuffer is the largest payload of one packet of x/crypto's channels.
+const sessionBuffer = 32 << 10
+
+// A WindowSize is a terminal's, in characters and in pixels; 0 pixels is
+// unknown.
+type WindowSize struct {
+	Cols, Rows, XPixels, YPixels uint32
+}
+
+// A PTY is the terminal that a session asks for (RFC 4254 section 6.2).
+type PTY struct {
+	Term string // as in the environment variable TERM
+	WindowSize
+	Modes []byte // encoded as in section 8; see Terminal.Modes
+}
+
+// An EnvVar is one variable for the remote environment. Servers refuse most:
+// see AcceptEnv in sshd_config(5).
+type EnvVar struct {
+	Name, Value string
+}
+
+// A SessionRequest is a shell or a command, and what it is connected to.
+type SessionRequest struct {
+	Command string // run by the account's shell; empty is a login shell
+	PTY     *PTY   // nil: no terminal
+	Env     []EnvVar
+
+	// Stdin is read until it ends or fails; that is the EOF of the remote
+	// stdin. NoStdin, or a nil Stdin, is EOF at once.
+	Stdin   io.Reader
+	NoStdin bool
+	// Stdout and Stderr may be nil, which discards. With a PTY everything
+	// arrives on Stdout. A Write must not block for ever: Session waits for it.
+	Stdout, Stderr io.Writer
+
+	// Resize gives the terminal's size whenever it changes.
+	Resize <-chan WindowSize
+	// Started, where not nil, is called when the server has started the shell
+	// or command, before Stdin is read: the moment for raw mode.
+	Started func()
+}
+
+// Session runs the request and returns what ssh would exit with: the status
+// of the remote command, or ExitConnectionLost with an error that says why:
+// an *ExitError for a signal, ErrNoExitStatus, a *RequestRefusedError, the
+// cause of ctx. A failure to write Stdout or Stderr is returned beside the
+// status; the remote command then gets SIGPIPE from an OpenSSH server.
+//
+// The channel is opened in one round trip; pty-req, env and shell or exec then
+// leave in one flight, and only the last is answered. A server that refuses a
+// pty is therefore not noticed.
+//
+// Stdin is read by a goroutine that Session does not wait for: a Read of a
+// terminal cannot be interrupted. It ends after the Read under way, which may
+// eat one key, so a program has one such reader in its life.
+func (c *Client) Session(ctx context.Context, req SessionRequest) (status int, err error) {
+	exit, err := c.runSession(ctx, req)
+	if exit.signal != "" {
+		err = errors.Join(exit.err(), err)
+	}
+	return exit.code(), err
+}
+
+// runSession returns how the remote command ended. The error is what went
+// wrong apart from that; it is never nil where exit is not known.
+func (c *Client) runSession(ctx context.Context, req SessionRequest) (exit, error) {
+	s, err := c.openSession(ctx, req.Stdout, req.Stderr)
+	if err != nil {
+		return exit{}, err
+	}
+	defer s.end()
+	stop := context.AfterFunc(ctx, func() { _ = s.ch.Close() })
+	defer stop()
+	if err := s.start(ctx, req); err != nil {
+		return exit{}, err
+	}
+	if req.Started != nil {
+		req.Started()
+	}
+	go s.copyInput(req)
+	go s.sendSizes(req.Resize)
+	return s.wait(ctx)
+}
+
+// A session is one session channel under way. Its goroutines end with the
+// channel, and the channel when the server closes it or the connection ends.
+// Session waits for the end of the channel, unless ctx ends before: a server
+// that does not answer must not hold it. The gates then keep what is left of
+// them away from the caller's writers.
+type session struct {
+	ch             ssh.Channel
+	done           chan struct{} // closed by end: Session returns
+	over           chan struct{} // closed by receive: the channel is over, exit is set, all output written
+	exit           exit          // owned by receive until over
+	stdout, stderr gate
+}
+
+// openSession opens the channel, on which nothing runs yet.
+func (c *Client) openSession(ctx context.Context, stdout, stderr io.Writer) (*session, error) {
+	ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
+	if err != nil {
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	s := &session{
+		ch:     ch,
+		done:   make(chan struct{}),
+		over:   make(chan struct{}),
+		stdout: gate{w: stdout},
+		stderr: gate{w: stderr},
+	}
+	go s.receive(reqs)
+	return s, nil
+}
+
+// receive takes the channel's output and requests until it is over.
+func (s *session) receive(reqs <-chan *ssh.Request) {
+	defer close(s.over)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { s.copyOutput(&s.stdout, s.ch, true) })
+	wg.Go(func() { s.copyOutput(&s.stderr, s.ch.Stderr(), false) })
+	for req := range reqs {
+		s.exit.note(req)
+		if req.WantReply {
+			_ = req.Reply(false, nil)
+		}
+	}
+}
+
+// copyOutput copies until the channel ends. When the writer fails the rest is
+// read and dropped, and for stdout the server is told to let the process
+// notice (eow@openssh.com, OpenSSH's PROTOCOL section 2.1).
+func (s *session) copyOutput(to *gate, from io.Reader, isStdout bool) {
+	buf := make([]byte, sessionBuffer)
+	for failed := false; ; {
+		n, err := from.Read(buf)
+		if n > 0 && !failed {
+			failed = !to.write(buf[:n])
+			if failed && isStdout {
+				_, _ = s.ch.SendRequest("eow@openssh.com", false, nil)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// start sends the requests that lead to a running process, and waits for the
+// answer to the last.
+func (s *session) start(ctx context.Context, req SessionRequest) error {
+	if req.PTY != nil {
+		if _, err := s.ch.SendRequest("pty-req", false, ptyRequest(req.PTY)); err != nil {
+			return fmt.Errorf("start a session: %w", err)
+		}
+	}
+	for _, env := range req.Env {
+		if _, err := s.ch.SendRequest("env", false, ssh.Marshal(env)); err != nil {
+			return fmt.Errorf("start a session: %w", err)
+		}
+	}
+	if req.Command == "" {
+		return s.request(ctx, "shell", nil)
+	}
+	return s.request(ctx, "exec", ssh.Marshal(struct{ Command string }{req.Command}))
+}
+
+func ptyRequest(pty *PTY) []byte {
+	modes := string(pty.Modes)
+	if modes == "" {
+		modes = string([]byte{ttyOpEnd})
+	}
+	return ssh.Marshal(struct {
+		Term                         string
+		Cols, Rows, XPixels, YPixels uint32
+		Modes                        string
+	}{pty.Term, pty.Cols, pty.Rows, pty.XPixels, pty.YPixels, modes})
+}
+
+// request sends a request whose answer matters. The goroutine that waits for
+// the answer ends with the channel.
+func (s *session) request(ctx context.Context, kind string, payload []byte) error {
+	type answer struct {
+		ok  bool
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		ok, err := s.ch.SendRequest(kind, true, payload)
+		answers <- answer{ok, err}
+	}()
+	select {
+	case a := <-answers:
+		switch {
+		case a.err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case a.err != nil:
+			return fmt.Errorf("start a session: %w", ErrNoExitStatus)
+		case !a.ok:
+			return &RequestRefusedError{Request: kind}
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// copyInput is the only writer of the channel.
+func (s *session) copyInput(req SessionRequest) {
+	defer func() { _ = s.ch.CloseWrite() }()
+	if req.NoStdin || req.Stdin == nil {
+		return
+	}
+	buf := make([]byte, sessionBuffer)
+	for !s.isDone() {
+		n, err := req.Stdin.Read(buf)
+		if n > 0 {
+			if _, err := s.ch.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *session) sendSizes(sizes <-chan WindowSize) {
+	for {
+		select {
+		case size, ok := <-sizes:
+			if !ok {
+				return
+			}
+			_, _ = s.ch.SendRequest("window-change", false, ssh.Marshal(size))
+		case <-s.done:
+			return
+		}
+	}
+}
+
+func (s *session) wait(ctx context.Context) (exit, error) {
+	select {
+	case <-s.over:
+	case <-ctx.Done():
+		return exit{}, context.Cause(ctx)
+	}
+	err := errors.Join(s.stdout.err, s.stderr.err)
+	switch {
+	case s.exit.known:
+		return s.exit, err
+	case ctx.Err() != nil:
+		return exit{}, context.Cause(ctx)
+	}
+	return exit{}, errors.Join(ErrNoExitStatus, err)
+}
+
+// end lets go of the caller's readers and writers. A channel that is still
+// open is closed, without waiting for the link.
+func (s *session) end() {
+	close(s.done)
+	s.stdout.shut()
+	s.stderr.shut()
+	select {
+	case <-s.over:
+	default:
+		go func() { _ = s.ch.Close() }()
+	}
+}
+
+func (s *session) isDone() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A gate lets writes through to w until it is shut.
+type gate struct {
+	mu     sync.Mutex
+	w      io.Writer // nil discards
+	err    error     // of the first write that failed
+	closed bool
+}
+
+// write returns false when nothing more needs to be written.
+func (g *gate) write(data []byte) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	if g.w == nil {
+		return true
+	}
+	_, g.err = g.w.Write(data)
+	return g.err == nil
+}
+
+// shut returns when no write is under way.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
