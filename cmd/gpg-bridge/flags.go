@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"gpg-bridge/agentside"
+	"gpg-bridge/internal/bridge"
+)
+
+// localFlags are those of every command that speaks with the local agent.
+type localFlags struct {
+	agentSocket       string
+	allowUnrestricted bool
+}
+
+func (f *localFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.agentSocket, "agent-socket", "", "the local agent's socket `path` (default: what gpgconf calls agent-extra-socket)")
+	flags.BoolVar(&f.allowUnrestricted, "allow-unrestricted", false, "also use a connection that the agent does not restrict: the host may then do all that you may")
+}
+
+// local is the side with the keys, as the flags describe it.
+func (f *localFlags) local() *bridge.Local {
+	return &bridge.Local{Agent: &agentside.Agent{
+		Locator:           &agentside.Locator{AgentSocket: f.agentSocket},
+		AllowUnrestricted: f.allowUnrestricted,
+	}}
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gpg-bridge/internal/bridge"
+	"gpg-bridge/sshfwd"
+)
+
+const sshLong = `ssh runs a command on a host, or your login shell, with your local gpg-agent
+forwarded to where the host's gpg looks for its own. It connects as your own ssh
+would, from your ssh_config; its flags are ssh's.
+
+  gpg-bridge ssh dev                      a shell; git commit -S, gpg --decrypt work there
+  gpg-bridge ssh dev git commit -S -m x   one command
+  gpg-bridge ssh -N dev                   forward only, until Ctrl-C
+
+The exit status is the remote command's, or 255 when the connection failed.`
+
+// exitConnection is ssh's exit status for its own failures (ssh(1)).
+const exitConnection = 255
+
+// closeTimeout bounds the tidying up on the host when the program ends.
+const closeTimeout = 5 * time.Second
+
+// sshFlags is the command line of gpg-bridge ssh.
+type sshFlags struct {
+	local  localFlags
+	remote remoteFlags
+
+	options sshfwd.Options
+	noShell bool // -N
+	noTTY   bool // -T
+	tty     int  // -t, -tt
+	verbose int
+	quiet   bool
+}
+
+func (f *sshFlags) addTo(flags *pflag.FlagSet) {
+	f.local.addTo(flags)
+	f.remote.addTo(flags)
+	flags.IntVarP(&f.options.Port, "port", "p", 0, "the host's `port`")
+	flags.StringVarP(&f.options.User, "login", "l", "", "the `user` to log in as")
+	flags.StringArrayVarP(&f.options.Identities, "identity", "i", nil, "an identity `file`; may be repeated")
+	flags.StringVarP(&f.options.ConfigFile, "config", "F", "", "the ssh_config `file`")
+	flags.StringArrayVarP(&f.options.Options, "option", "o", nil, "an ssh_config `keyword=value`; may be repeated")
+	flags.BoolVarP(&f.noShell, "no-command", "N", false, "run nothing: forward only, until a signal")
+	flags.BoolVarP(&f.noTTY, "no-tty", "T", false, "no terminal on the host")
+	flags.CountVarP(&f.tty, "tty", "t", "a terminal on the host for a command too; -tt even without one here")
+	flags.CountVarP(&f.verbose, "verbose", "v", "say what happens")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no warnings")
+}
+
+// remoteFlags are those of every command that forwards to a host.
+type remoteFlags struct {
+	socket   string
+	keys     string
+	takeover bool
+}
+
+func (f *remoteFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.socket, "remote-socket", "", "the socket `path` on the host; nothing is then run there to prepare it (default: where its gpg looks)")
+	flags.StringVar(&f.keys, "keys", "", "the public `keys` that the host shall have: a list with commas, or none (default: those of your secret keys)")
+	flags.BoolVar(&f.takeover, "takeover", false, "replace the live forward of another session")
+}
+
+// applyTo puts the keys where the local side finds them.
+func (f *remoteFlags) applyTo(local *bridge.Local) {
+	switch f.keys {
+	case "":
+	case "none":
+		local.NoKeys = true
+	default:
+		local.Keys = strings.FieldsFunc(f.keys, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+}
+
+func newSSH(ui *ui) *cobra.Command {
+	var flags sshFlags
+	cmd := &cobra.Command{
+		Use:   "ssh [flags] [user@]host [command [arg…]]",
+		Short: "a shell or a command on a host, with the local agent forwarded",
+		Long:  sshLong,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			command, err := flags.destination(cmd, args)
+			if err != nil {
+				return err
+			}
+			s := &sshRun{ui: ui, flags: &flags, command: command}
+			return s.run(cmd.Context())
+		},
+	}
+	flags.addTo(cmd.Flags())
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// destination takes the host off args, and flags that follow it, as ssh does;
+// the rest is the command.
+func (f *sshFlags) destination(cmd *cobra.Command, args []string) (command string, err error) {
+	if len(args) == 0 {
+		return "", &usageError{cmd.CommandPath(), errors.New("which host?")}
+	}
+	f.options.Destination = args[0]
+	if err := cmd.Flags().Parse(args[1:]); err != nil {
+		return "", &usageError{cmd.CommandPath(), err}
+	}
+	return strings.Join(cmd.Flags().Args(), " "), nil
+}
+
+// sshRun is one run of gpg-bridge ssh.
+type sshRun struct {
+	ui      *ui
+	flags   *sshFlags
+	command string
+
+	config *sshfwd.Config
+	client *sshfwd.Client
+}
+
+// run connects, brings the bridge up, runs the session and takes the bridge
+// down again. What fails on GPG's side is a warning, unless the bridge is all
+// that was asked for.
+func (r *sshRun) run(ctx context.Context) error {
+	r.ui.setQuiet(r.flags.quiet)
+	local := r.flags.local.local()
+	r.flags.remote.applyTo(local)
+	check := startCheck(ctx, local)
+	defer check.stop()
+	if err := r.connect(ctx); err != nil {
+		return &exitError{exitConnection, err}
+	}
+	defer r.client.Close()
+	b, err := r.bridge(ctx, local, check.wait())
+	if b != nil {
+		defer r.closeBridge(ctx, b)
+	}
+	if err != nil && r.bridgeIsAll() {
+		return &exitError{exitConnection, err}
+	}
+	if err != nil {
+		r.ui.warn(err)
+	}
+	if r.onlyForward() {
+		return r.forwardOnly(ctx, b)
+	}
+	return r.session(ctx)
+}
+
+func (r *sshRun) connect(ctx context.Context) (err error) {
+	log := r.ui.log(r.flags.verbose)
+	if r.config, err = sshfwd.Resolve(ctx, r.flags.options); err != nil {
+		return err
+	}
+	for _, warning := range r.config.Warnings {
+		r.ui.warn(errors.New(warning))
+	}
+	r.client, err = sshfwd.Dial(ctx, r.config, r.ui, log)
+	return err
+}
+
+// bridge brings the bridge up. The bridge may be there although the error says
+// that the local agent cannot be used: gpg on the host is then told so, and
+// starts no agent of its own.
+func (r *sshRun) bridge(ctx context.Context, local *bridge.Local, found bridge.Finding) (*bridge.Bridge, error) {
+	b, err := bridge.Start(ctx, r.client, local, found, bridge.Options{
+		RemoteSocket: r.flags.remote.socket,
+		Takeover:     r.flags.remote.takeover,
+		Warn:         r.ui.warn,
+		Log:          r.ui.log(r.flags.verbose),
+	})
+	if found.Err != nil {
+		err = fmt.Errorf("the local agent cannot be used: %w", found.Err)
+	}
+	return b, err
+}
+
+// onlyForward reports whether no session is wanted: -N, or SessionType none.
+func (r *sshRun) onlyForward() bool { return r.flags.noShell || r.config.SessionType == "none" }
+
+// bridgeIsAll reports whether there is no point in going on without a bridge.
+func (r *sshRun) bridgeIsAll() bool { return r.onlyForward() || r.config.ExitOnForwardFailure }
+
+// forwardOnly waits until a signal comes or the connection ends.
+func (r *sshRun) forwardOnly(ctx context.Context, b *bridge.Bridge) error {
+	if err := b.Verified(ctx); err != nil && ctx.Err() == nil {
+		return &exitError{exitConnection, err}
+	}
+	if !r.flags.quiet {
+		r.ui.say(fmt.Sprintf("your agent serves gpg on %s at %s", r.flags.options.Destination, sshfwd.Printable(b.Path())), "")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.client.Wait() }() // ends with the connection, which run closes
+	select {
+	case err := <-ended:
+		return &exitError{exitConnection, err}
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// closeBridge tidies up on the host. It has its own time: ctx is over when a
+// signal ended the session.
+func (r *sshRun) closeBridge(ctx context.Context, b *bridge.Bridge) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		r.ui.log(r.flags.verbose).Debug("the bridge was not taken down cleanly", "error", err)
+	}
+}
+
+// localCheck is the check of the local side while the host is being connected
+// to.
+type localCheck struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	found  bridge.Finding
+}
+
+func startCheck(ctx context.Context, local *bridge.Local) *localCheck {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &localCheck{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.found = local.Check(ctx)
+	}()
+	return c
+}
+
+func (c *localCheck) wait() bridge.Finding {
+	<-c.done
+	return c.found
+}
+
+func (c *localCheck) stop() {
+	c.cancel()
+	<-c.done
+}
+
+var _ sshfwd.Prompter = (*ui)(nil)
