@@ -12,8 +12,13 @@ import (
 // each line with its LF, and returns the agent's whole response: the lines up
 // to and with the OK, ERR or INQUIRE that ends it. There is no timeout. Blocks
 // are sent one after the other by one goroutine, which then does all reading.
-// The response is bounded by 1 MiB; beyond that the session is closed.
+// The response is bounded by 1 MiB; beyond that the session is closed. A block
+// that the agent would not answer, because it is empty, has no LF at its end or
+// ends in a comment, is an error and is not sent.
 func (s *Session) SendCommands(block []byte) (response []byte, err error) {
+	if !answerable(block) {
+		return nil, errNotACommand
+	}
 	for line := range bytes.Lines(block) {
 		if err := s.WriteLine(line); err != nil {
 			return nil, err
@@ -42,4 +47,11 @@ func (s *Session) Disconnect() error {
 		err = nil
 	}
 	return errors.Join(err, s.Close())
+}
+
+// answerable reports whether the agent answers the last line of a block.
+func answerable(block []byte) bool {
+	body, complete := bytes.CutSuffix(block, []byte("\n"))
+	last := body[bytes.LastIndexByte(body, '\n')+1:]
+	return complete && !assuan.Ignorable(last) && assuan.AnswerOf(last) != assuan.AnswerData
 }

@@ -15,6 +15,7 @@ var ErrUnrestricted error = &hintedError{
 
 var (
 	errInvalidResponse = errors.New("the agent sent a line that is not Assuan")
+	errNotACommand     = errors.New("not a command that the agent would answer")
 	errResponseTooLong = errors.New("the agent's response is longer than 1 MiB")
 )
 

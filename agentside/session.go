@@ -150,10 +150,17 @@ func (s *Session) ReadLine() (line []byte, more bool, err error) {
 	} else if kind == assuan.KindInvalid {
 		ev = s.fail(errInvalidResponse)
 	}
-	if err := s.step(context.Background(), ev, line); err != nil {
+	err = s.step(context.Background(), ev, line)
+	more = s.in.More()
+	if err == nil && more && ev == evAgentDataReceived {
+		// Nobody asked for that line, and a command that waits must not take
+		// it for its answer.
+		err = s.step(context.Background(), evAgentDataChunk, nil)
+	}
+	if err != nil {
 		return nil, false, err
 	}
-	return line, s.in.More(), nil
+	return line, more, nil
 }
 
 func (s *Session) readLine() ([]byte, error) {
@@ -197,7 +204,8 @@ func (s *Session) ended() error {
 
 // Close ends the session, in any state, and releases its connection. The agent
 // drops what it was doing for it, pinentry included. A later Close is a no-op.
-// The error tells of a connection that could not be released.
+// There is an error, the session's cause, when its connection could not be
+// released.
 func (s *Session) Close() error {
 	if s.closeConn == nil {
 		return nil
@@ -264,7 +272,7 @@ func (s *Session) authenticate() event {
 		err = s.at.Authenticate(s.conn)
 	}
 	if err != nil {
-		return s.fail(err)
+		return s.fail(&NoGreetingError{Cause: err})
 	}
 	return evAgentWriteOK
 }

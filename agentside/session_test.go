@@ -133,9 +133,7 @@ func TestAgentSpeaks(t *testing.T) {
 		turns []turn
 		want  string
 	}{
-		"unasked":            {[]turn{{"NOP\n", "OK\nOK\n"}}, "protocol violation: AgentDataReceived while Ready"},
-		"unasked status":     {[]turn{{"NOP\n", "OK\nS x\n"}}, "protocol violation: AgentDataChunk while Ready"},
-		"garbage":            {[]turn{{"NOP\n", "OK\nok\n"}}, errInvalidResponse.Error()},
+		"garbage":            {[]turn{{"NOP\n", "OK\n"}, {"", "ok\n"}}, errInvalidResponse.Error()},
 		"too long":           {[]turn{{"NOP\n", "OK\n" + strings.Repeat("x", 1001)}}, assuan.ErrLineTooLong.Error()},
 		"left in order":      {[]turn{{"NOP\n", "OK\n"}, hangUp}, "EOF"},
 		"left after inquiry": {[]turn{{"NOP\n", "INQUIRE x\n"}, hangUp}, "EOF"},
@@ -149,6 +147,11 @@ func TestAgentSpeaks(t *testing.T) {
 			require.Equal(t, c.want == "EOF", errors.Is(err, io.EOF))
 			require.True(t, s.state.final())
 		})
+	}
+	for _, unasked := range []string{"OK\nOK\n", "OK\nS x\n", "INQUIRE x\nok\n"} {
+		s := readySession(t, turn{"NOP\n", unasked})
+		_, err := s.SendCommands([]byte("NOP\n"))
+		require.Equal(t, &ViolationError{State: "Ready", Event: "AgentDataChunk"}, err)
 	}
 	s := readySession(t, turn{"NOP\n", "S x\n"}, hangUp)
 	_, err := s.SendCommands([]byte("NOP\n"))

@@ -164,8 +164,12 @@ func benign(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
-// fail records the first cause and returns the event that tells of it.
+// fail records the first cause and returns the event that tells of it. What
+// fails because breakIO was called has breakIO's cause.
 func (s *session) fail(err error) event {
+	if broken := s.broken.Load(); broken != nil {
+		err = *broken
+	}
 	if s.cause == nil {
 		s.cause = err
 	}

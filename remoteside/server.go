@@ -65,13 +65,11 @@ func NewServer(config Config) *Server {
 // ServeConn serves one client and returns when its session has ended and conn
 // is closed. It runs in the caller's goroutine; ctx ends it.
 func (srv *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) {
-	select {
-	case srv.slots <- struct{}{}:
-		defer func() { <-srv.slots }()
-	case <-ctx.Done():
+	if !srv.takeSlot(ctx) {
 		_ = conn.Close()
 		return
 	}
+	defer func() { <-srv.slots }()
 	s := newSession(conn, srv.config.Connect, srv.witness)
 	srv.add(s)
 	defer srv.remove(s)
@@ -79,6 +77,24 @@ func (srv *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) {
 	srv.config.Log.Debug("session ended", "session", s.id, "commands", s.commands.Load(), "cause", cause, "unreachable", s.unreachable)
 	if srv.config.Ended != nil {
 		srv.config.Ended(Report{ID: s.id, Commands: s.commands.Load(), Cause: cause, Unreachable: s.unreachable})
+	}
+}
+
+// takeSlot waits until one more session may be served. A client that has to
+// wait could not be the one that is expected for long, but that it came at all
+// tells the same: see Expect.
+func (srv *Server) takeSlot(ctx context.Context) bool {
+	select {
+	case srv.slots <- struct{}{}:
+		return true
+	default:
+		srv.witnessAny()
+	}
+	select {
+	case srv.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -114,7 +130,9 @@ func (srv *Server) Sessions() []Status {
 
 // An Expectation waits for a comment to arrive at this server. Sent through
 // the host's socket path, it tells whether that path still leads here: an agent
-// ignores comments, so it does no harm wherever it ends.
+// ignores comments, so it does no harm wherever it ends. When all sessions are
+// busy and the comment would have to wait, any client that arrives fulfils it:
+// it found the way, too.
 type Expectation struct {
 	Comment []byte          // the line to send, with its LF
 	Seen    <-chan struct{} // closed when it arrived here
@@ -144,6 +162,16 @@ func (srv *Server) witness(line []byte) {
 	defer srv.mu.Unlock()
 	comment := string(bytes.TrimSpace(line))
 	if seen, ok := srv.expected[comment]; ok {
+		delete(srv.expected, comment)
+		close(seen)
+	}
+}
+
+// witnessAny fulfils all expectations.
+func (srv *Server) witnessAny() {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	for comment, seen := range srv.expected {
 		delete(srv.expected, comment)
 		close(seen)
 	}

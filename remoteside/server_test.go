@@ -211,3 +211,23 @@ func TestExpect(t *testing.T) {
 	}
 	require.Empty(t, f.srv.expected)
 }
+
+// TestExpectWhenFull: while every session is busy, a client that has to wait
+// tells as much as the comment that would wait with it.
+func TestExpectWhenFull(t *testing.T) {
+	agents := &okAgents{}
+	f := newFleet(t, agents.connect, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	busy := f.client(t, ctx)
+	_, err := bufio.NewReader(busy).ReadString('\n')
+	require.NoError(t, err)
+	expected := f.srv.Expect()
+	defer expected.Drop()
+	f.client(t, ctx)
+	select {
+	case <-expected.Seen:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the waiting client was not taken for an answer")
+	}
+}

@@ -60,7 +60,8 @@ type session struct {
 	impatience  *time.Timer // breaks the connections when patience is over
 	unreachable error       // why noAgent stands in
 
-	seen     atomic.Uint32 // a copy of state, so that a stuck write cannot hide it
+	broken   atomic.Pointer[error] // why breakIO was called
+	seen     atomic.Uint32         // a copy of state, so that a stuck write cannot hide it
 	commands atomic.Uint64
 }
 
@@ -87,7 +88,7 @@ func (s *session) run(ctx context.Context) error {
 	ended := s.state.final()
 	s.mu.Unlock()
 	if !ended {
-		stopBoth := context.AfterFunc(ctx, s.breakIO)
+		stopBoth := context.AfterFunc(ctx, func() { s.breakIO(context.Cause(ctx)) })
 		defer stopBoth()
 		var agentPump sync.WaitGroup
 		agentPump.Go(func() { s.pumpAgent(ctx) })
@@ -102,15 +103,18 @@ func (s *session) run(ctx context.Context) error {
 	return s.cause
 }
 
-// breakIO closes both connections; the pumps wake and do the rest.
-func (s *session) breakIO() {
+// breakIO closes both connections; the pumps wake and do the rest. The first
+// cause counts, before whatever the broken connections then say.
+func (s *session) breakIO(cause error) {
+	s.broken.CompareAndSwap(nil, &cause)
 	_ = s.closeClient()
 	_ = s.agent.Close()
 }
 
 // pumpClient reads the client until it, or the session, has ended. It reads on
 // while the agent works, so far as the buffer has room: only so is a client
-// that leaves noticed.
+// that leaves noticed. One that leaves 4 KiB of unread commands behind, which no
+// gpg does, is noticed when the agent has answered.
 func (s *session) pumpClient(ctx context.Context) {
 	for {
 		space := s.awaitSpace()
@@ -145,7 +149,7 @@ func (s *session) received(ctx context.Context, n int, err error) bool {
 	s.in.Commit(n)
 	if errors.Is(err, io.EOF) {
 		s.clientDone = true
-		s.impatience = time.AfterFunc(patience, s.breakIO)
+		s.impatience = time.AfterFunc(patience, func() { s.breakIO(errClientGone) })
 		err = nil
 	}
 	s.drain(ctx)
@@ -185,10 +189,12 @@ func (s *session) lost(ctx context.Context, err error) {
 	ev := evCleanupRequested
 	switch {
 	case s.state.final():
-	case ctx.Err() != nil:
-		s.cause = context.Cause(ctx)
+	case s.broken.Load() != nil:
+		if !s.farewell {
+			_ = s.fail(err) // the cause is breakIO's
+		}
 	case s.clientDone && !s.farewell:
-		s.cause = errClientGone
+		_ = s.fail(errClientGone)
 	case s.state == stateBufferingInquire && errors.Is(err, io.EOF):
 		ev = s.fail(errAgentGone)
 	case s.clientDone, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
@@ -204,7 +210,7 @@ func (s *session) drain(ctx context.Context) {
 	for s.state.takesLines() {
 		line, err := s.in.Next()
 		if err != nil {
-			s.step(ctx, s.fail(err), nil, false)
+			s.step(ctx, s.fail(fmt.Errorf("the client: %w", err)), nil, false)
 			return
 		}
 		if line == nil {

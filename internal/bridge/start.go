@@ -12,6 +12,11 @@ import (
 	"gpg-bridge/sshfwd"
 )
 
+// maxSessions is how many sessions one bridge serves at once, and so the most
+// connections to the agent that it has; the agent's own descriptors, 1024 by
+// default, then suffice for a few bridges.
+const maxSessions = 256
+
 // A Link is what a bridge needs of the SSH connection.
 type Link interface {
 	remoteside.Host
@@ -66,7 +71,7 @@ func Start(ctx context.Context, link Link, local *Local, found Finding, options 
 		warned:   found.Err != nil, // by the caller
 	}
 	b.server = remoteside.NewServer(remoteside.Config{
-		Connect: local.Connect, Log: options.Log, Ended: b.sessionEnded,
+		Connect: local.Connect, Log: options.Log, Ended: b.sessionEnded, MaxSessions: sessionLimit(),
 	})
 	if found.KeysErr != nil {
 		options.Warn(found.KeysErr)

@@ -13,9 +13,9 @@ const (
 	// watchInterval is how often the path is looked after.
 	watchInterval = 30 * time.Second
 
-	// verifyTimeout bounds one look, in which a slow link makes three round
-	// trips.
-	verifyTimeout = 10 * time.Second
+	// verifyTimeout bounds one look: three round trips on a slow link, after
+	// up to 10 seconds in which the session waits for an agent that hangs.
+	verifyTimeout = 15 * time.Second
 )
 
 // errTaken says that the path on the host leads somewhere else.
