@@ -27,7 +27,7 @@ check: ## formatting, and that it builds and vets for every system
 	GOOS=windows $(GO) build -o /dev/null ./cmd/gpg-bridge
 
 bench: build ## gpg-bridge beside OpenSSH's ssh -R, in one run
-	@sh internal/need.sh gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh
+	@sh internal/need.sh gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh iproute2:ip
 	@$(GO) run ./internal/bench $(BIN)
 
 clean:

@@ -163,8 +163,11 @@ func (r *sshRun) connect(ctx context.Context) (err error) {
 	for _, warning := range r.config.Warnings {
 		r.ui.warn(errors.New(warning))
 	}
-	r.client, err = sshfwd.Dial(ctx, r.config, r.ui, log)
-	return err
+	if r.client, err = sshfwd.Dial(ctx, r.config, r.ui, log); err != nil {
+		return err
+	}
+	log.Debug("authenticated")
+	return nil
 }
 
 // bridge brings the bridge up. The bridge may be there although the error says

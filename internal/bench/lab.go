@@ -41,9 +41,14 @@ func newLab(p *testenv.Program, program string) *lab {
 	l.must(err)
 	l.extra, err = l.laptop.ExtraSocket(ctx)
 	l.must(err)
-	l.sshd = sshdtest.Start(p, sshdtest.Config{Options: []string{"SetEnv GNUPGHOME=" + l.host.Dir()}})
+	l.sshd = sshdtest.Start(p, sshdtest.Config{Options: l.sshdOptions()})
 	return l
 }
+
+func (l *lab) sshdOptions() []string { return []string{"SetEnv GNUPGHOME=" + l.host.Dir()} }
+
+// removeSocket removes what sshd left behind.
+func (l *lab) removeSocket() { _ = os.Remove(l.socket) }
 
 func (l *lab) must(err error) {
 	if err != nil {
@@ -69,7 +74,7 @@ func (l *lab) columns() []column {
 // with runs a forwarder, calls work when gpg on the host can sign through it,
 // and ends it.
 func (l *lab) with(c column, work func()) {
-	_ = os.Remove(l.socket)
+	l.removeSocket()
 	cmd := exec.Command(c.args[0], c.args[1:]...)
 	cmd.Env = l.laptop.Env()
 	var said strings.Builder

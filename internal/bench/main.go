@@ -28,4 +28,5 @@ func main() {
 	defer p.Close()
 	lab := newLab(p, program)
 	signatures(context.Background(), lab)
+	latency(lab)
 }

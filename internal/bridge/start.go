@@ -140,6 +140,7 @@ func (b *Bridge) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.options.Log.Debug("forwarded", "socket", b.path)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forward = forward

@@ -1,6 +1,7 @@
 package sshdtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,6 +38,10 @@ type Config struct {
 	KeyOptions string
 	// Account is who logs in; nil is the user who runs the test.
 	Account *Account
+	// Addr is the address to listen on instead of 127.0.0.1, and Inside the
+	// words before sshd's command line, of a network namespace that has it.
+	Addr   string
+	Inside []string
 }
 
 // Server is a running sshd.
@@ -72,7 +78,7 @@ type process struct {
 func Start(t testing.TB, config Config) *Server {
 	t.Helper()
 	testenv.Tool(t, "sshd")
-	s := &Server{t: t, config: config, Host: "127.0.0.1", User: login(t, config.Account)}
+	s := &Server{t: t, config: config, Host: cmp.Or(config.Addr, "127.0.0.1"), User: login(t, config.Account)}
 	s.dir = testenv.ShortDir(t)
 	s.marker = fmt.Sprintf("GPG_BRIDGE_SSHDTEST=%s", filepath.Base(s.dir))
 	s.logFile = filepath.Join(s.dir, "log")
@@ -131,7 +137,8 @@ func (s *Server) start() error {
 	defer func() { _ = log.Close() }()
 	before := len(s.Log())
 	p := &process{done: make(chan struct{})}
-	p.cmd = exec.Command(testenv.Tool(s.t, "sshd"), "-D", "-e", "-f", s.sshdConfig())
+	args := append(slices.Clone(s.config.Inside), testenv.Tool(s.t, "sshd"), "-D", "-e", "-f", s.sshdConfig())
+	p.cmd = exec.Command(args[0], args[1:]...)
 	// A file and not a pipe: the sessions inherit it, and Wait shall not wait
 	// for them.
 	p.cmd.Stderr = log
