@@ -1,0 +1,77 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestBackoffGrowsToItsLimit(t *testing.T) {
+	b := Backoff{Min: time.Second, Max: time.Minute}
+	for range 3 {
+		for span := time.Second; span < 4*time.Minute; span *= 2 {
+			upper := min(span, time.Minute)
+			delay := b.Next()
+			require.GreaterOrEqual(t, delay, upper/2)
+			require.LessOrEqual(t, delay, upper)
+		}
+		b.Reset()
+	}
+}
+
+func TestSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		require.NoError(t, Sleep(t.Context(), time.Hour, nil))
+		require.Equal(t, time.Hour, time.Since(start))
+
+		wake := make(chan struct{}, 1)
+		wake <- struct{}{}
+		require.NoError(t, Sleep(t.Context(), time.Hour, wake))
+		require.Equal(t, time.Hour, time.Since(start), "woken at once")
+
+		over := errors.New("over")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(over)
+		require.ErrorIs(t, Sleep(ctx, time.Hour, nil), over)
+	})
+}
+
+func TestResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		signals := make(chan struct{}, 1)
+		looks, ended := 0, make(chan struct{})
+		go func() {
+			defer close(ended)
+			watchClocks(ctx, signals, func(_, _ time.Duration) bool { looks++; return looks >= 3 })
+		}()
+		start := time.Now()
+		<-signals
+		require.Equal(t, 3*lookEvery, time.Since(start))
+		time.Sleep(10*lookEvery + time.Second) // the signals that nobody takes are one
+		<-signals
+		cancel()
+		<-ended
+		require.Zero(t, len(signals))
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	resumed, done := Resumed(ctx)
+	cancel()
+	<-done
+	require.Zero(t, len(resumed))
+}
+
+func TestSlept(t *testing.T) {
+	require.False(t, slept(time.Hour, time.Hour), "a busy machine")
+	require.False(t, slept(lookEvery+time.Second, lookEvery), "a small correction")
+	require.False(t, slept(-time.Hour, lookEvery), "a clock set back")
+	require.True(t, slept(time.Hour, lookEvery))
+}
