@@ -1,7 +1,9 @@
 package sshfwd
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -75,6 +77,7 @@ func (a *authenticator) agentIdentities() []*identity {
 	}
 	a.agent = conn
 	_ = conn.conn.SetDeadline(time.Now().Add(agentTimeout))
+	a.bind(conn)
 	keys, err := conn.List()
 	if err != nil {
 		a.log.Warn("ssh-agent does not list its keys", "err", err)
@@ -91,6 +94,43 @@ func (a *authenticator) agentIdentities() []*identity {
 		ids = append(ids, &identity{label: key.Comment, public: public, agent: &agentSigner{conn, public}})
 	}
 	return ids
+}
+
+// bind tells the agent which host this is: it signs for keys with destination
+// constraints (ssh-add -h) only then (get_agent_identities in OpenSSH's
+// sshconnect2.c).
+func (a *authenticator) bind(conn *agentConn) {
+	binding, err := a.tap.binding(a.sessionID)
+	if err == nil {
+		err = binding.tell(conn, false)
+	}
+	if err != nil {
+		a.log.Debug("ssh-agent not bound to the host", "err", err)
+	}
+}
+
+// addToAgent gives the agent a key that was read from a file, as AddKeysToAgent
+// says (maybe_add_key_to_agent in OpenSSH's sshconnect2.c). Where it cannot, the
+// log-in goes on.
+func (a *authenticator) addToAgent(f *keyFile) {
+	how := a.config.AddKeysToAgent
+	if !how.Add || a.agent == nil || f.added {
+		return
+	}
+	f.added = true
+	comment := cmp.Or(f.comment, f.path)
+	question := fmt.Sprintf("Add key %s (%s) to agent?", f.path, comment)
+	if how.Ask && (a.prompter == nil || !a.prompter.Confirm(a.ctx, printableLine(question))) {
+		a.log.Debug("key not added to the ssh-agent: not allowed", "key", f.path)
+		return
+	}
+	_ = a.agent.conn.SetDeadline(time.Now().Add(agentTimeout))
+	err := a.agent.Add(agent.AddedKey{
+		PrivateKey: f.raw, Comment: comment,
+		LifetimeSecs: uint32(how.Lifetime / time.Second), ConfirmBeforeUse: how.Confirm,
+	})
+	_ = a.agent.conn.SetDeadline(time.Time{})
+	a.log.Debug("key added to the ssh-agent", "key", f.path, "err", err)
 }
 
 // agentSigner signs with a key of the agent's.

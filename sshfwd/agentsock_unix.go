@@ -14,3 +14,6 @@ func dialAgent(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "unix", path)
 }
+
+// isPipe: there are no named pipes of Windows' kind.
+func isPipe(string) bool { return false }

@@ -2,7 +2,6 @@ package sshfwd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -31,19 +30,26 @@ type authenticator struct {
 	clock    *handshakeClock
 	log      *slog.Logger
 
-	started    bool // the key exchange is over
+	tap *kexTap // set by the handshake
+
+	started    bool   // the key exchange is over
+	sessionID  []byte // of this connection
 	identities []*identity
 	loaded     bool
 	agent      *agentConn
 	last       *identity // offered in the attempt under way
 	partial    int       // partial successes so far
+	first      *identity // the key that was good for the first step
+	memory     *keyMemory
 
-	passwords int // attempts
+	passwords int              // attempts
+	password1 *passwordAttempt // the one under way
 	keyboards int
 	asked     bool // the server has asked something by keyboard-interactive
 
 	methods []string // what the server accepts now
 	tried   []string // for the user
+	useless []string // keys that could not be used, and why; for the user
 	unasked bool     // BatchMode kept something from being asked
 	aborted error    // a prompt failed: go no further
 	failure error    // what next has returned at the end
@@ -62,10 +68,14 @@ func (a *authenticator) close() { a.agent.close() }
 // next is an ssh.ClientAuthCallback. It is called after "none" has failed, and
 // after each further failure or partial success.
 func (a *authenticator) next(server *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
-	a.started = true
+	a.started, a.sessionID = true, server.Metadata.SessionID()
 	a.methods = server.AllowedMethods
+	if a.tap.lost() {
+		return nil, nil // x/crypto knows with what
+	}
 	if n := len(server.PartialSuccessMethods); n > a.partial {
 		a.partial = n
+		a.password1 = nil
 		a.succeededPartly()
 	}
 	a.last = nil
@@ -91,8 +101,21 @@ func (a *authenticator) succeededPartly() {
 	if a.last != nil {
 		a.last.accepted = true
 	}
+	if a.partial == 1 {
+		a.first = a.last
+	}
 	for _, id := range a.identities {
-		id.offered = id.accepted
+		id.offered, id.asked = id.accepted, false
+	}
+}
+
+// succeeded is called when the log-in is over.
+func (a *authenticator) succeeded() {
+	if a.partial == 0 {
+		a.first = a.last
+	}
+	if a.memory != nil && a.first != nil {
+		a.memory.note(a.first)
 	}
 }
 
@@ -123,8 +146,14 @@ func (a *authenticator) denied(cause error) error {
 		cause = ErrNoPrompt
 	}
 	return &AuthError{
-		User: a.config.User, Host: a.config.Hostname, Methods: a.methods, Tried: a.tried, Err: cause,
+		User: a.config.User, Host: a.config.Hostname, Methods: a.methods, Tried: a.tried, Unusable: a.useless, Err: cause,
 	}
+}
+
+// notUsed keeps why a key was of no use, should the log-in fail.
+func (a *authenticator) notUsed(key string, err error) {
+	a.log.Warn("key not used", "key", key, "err", err)
+	a.useless = append(a.useless, printableLine(fmt.Sprintf("%s (%v)", key, err)))
 }
 
 // publicKey offers the next key. The server is asked first whether it takes the
@@ -135,13 +164,13 @@ func (a *authenticator) publicKey() ssh.AuthMethod {
 		a.loadIdentities()
 	}
 	for _, id := range a.identities {
-		if id.offered {
+		if id.offered || a.refused(id) {
 			continue
 		}
 		id.offered = true
 		signer, err := a.signer(id)
 		if err != nil {
-			a.log.Warn("key not offered", "key", id.label, "err", err)
+			a.notUsed(id.label, err)
 			if a.aborted != nil {
 				return nil
 			}
@@ -155,89 +184,10 @@ func (a *authenticator) publicKey() ssh.AuthMethod {
 	return nil
 }
 
-// mayAsk says whether another attempt by a method that asks is allowed
-// (NumberOfPasswordPrompts).
-func (a *authenticator) mayAsk(attempts int) bool {
-	if a.prompter == nil {
-		a.unasked = true
-		return false
-	}
-	return attempts < a.config.NumberOfPasswordPrompts
-}
-
-func (a *authenticator) password() ssh.AuthMethod {
-	if !a.mayAsk(a.passwords) {
-		return nil
-	}
-	a.passwords++
-	if a.passwords > 1 {
-		a.prompter.Notice("Permission denied, please try again.")
-	} else {
-		a.tried = append(a.tried, methodPassword)
-	}
-	return ssh.PasswordCallback(func() (string, error) {
-		secret, err := a.askSecret(printableLine(fmt.Sprintf("%s@%s's password: ", a.config.User, a.config.Hostname)))
-		defer wipe(secret)
-		return string(secret), err
+// refused says that the server has refused this very key before, from another
+// source: it would only cost one of its MaxAuthTries.
+func (a *authenticator) refused(id *identity) bool {
+	return id.public != nil && slices.ContainsFunc(a.identities, func(other *identity) bool {
+		return other != id && other.offered && !other.asked && other.public != nil && sameKey(other.public, id.public)
 	})
-}
-
-// askSecret ends the log-in if the user does not answer.
-func (a *authenticator) askSecret(prompt string) ([]byte, error) {
-	secret, err := a.prompter.AskSecret(a.ctx, prompt)
-	if err != nil {
-		a.aborted = err
-	}
-	return secret, err
-}
-
-func (a *authenticator) keyboard() ssh.AuthMethod {
-	if a.keyboards > 0 && !a.asked { // the server has nothing to ask
-		return nil
-	}
-	if !a.mayAsk(a.keyboards) {
-		return nil
-	}
-	a.keyboards++
-	if a.keyboards == 1 {
-		a.tried = append(a.tried, methodKeyboard)
-	}
-	rounds := 0
-	return ssh.KeyboardInteractive(func(name, instruction string, questions []string, echos []bool) ([]string, error) {
-		a.asked = true
-		if rounds++; rounds > maxKeyboardRounds || len(questions) > maxQuestions {
-			return nil, errors.New("the server asks too much")
-		}
-		return a.answer(name, instruction, questions, echos)
-	})
-}
-
-// answer shows what the server says and asks its questions, each marked with
-// who asks, as ssh does.
-func (a *authenticator) answer(name, instruction string, questions []string, echos []bool) ([]string, error) {
-	for _, text := range []string{name, instruction} {
-		if text != "" {
-			a.prompter.Notice(Printable(text))
-		}
-	}
-	answers := make([]string, len(questions))
-	for i, question := range questions {
-		prompt := Printable(fmt.Sprintf("(%s@%s) %s", a.config.User, a.config.Hostname, question))
-		if echos[i] {
-			answer, err := a.prompter.Ask(a.ctx, prompt)
-			if err != nil {
-				a.aborted = err
-				return nil, err
-			}
-			answers[i] = answer
-			continue
-		}
-		secret, err := a.askSecret(prompt)
-		if err != nil {
-			return nil, err
-		}
-		answers[i] = string(secret)
-		wipe(secret)
-	}
-	return answers, nil
 }

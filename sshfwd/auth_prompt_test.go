@@ -20,7 +20,8 @@ import (
 )
 
 // loginServer accepts connections and logs them in as config says, no more.
-func loginServer(t *testing.T, server *ssh.ServerConfig) *Config {
+// accepted sees each before.
+func loginServer(t *testing.T, server *ssh.ServerConfig, accepted ...func(net.Conn)) *Config {
 	t.Helper()
 	hostKey, err := sshtest.NewSigner()
 	require.NoError(t, err)
@@ -33,6 +34,9 @@ func loginServer(t *testing.T, server *ssh.ServerConfig) *Config {
 			raw, err := l.Accept()
 			if err != nil {
 				return
+			}
+			for _, see := range accepted {
+				see(raw)
 			}
 			wg.Go(func() { serveLogin(raw, server) })
 		}

@@ -154,7 +154,7 @@ func TestAuthKeyFileOpenToOthers(t *testing.T) {
 	key := keygen(t, t.TempDir(), "open", "-t", "ed25519")
 	srv := serverFor(t, key+".pub")
 	require.NoError(t, os.Chmod(key, 0o644))
-	requireNoLogin[*AuthError](t, authConfig(t, srv, []string{key}), nil)
+	require.Contains(t, requireNoLogin[*AuthError](t, authConfig(t, srv, []string{key}), nil).Hint(), "chmod 600")
 }
 
 func TestAuthAgent(t *testing.T) {
@@ -231,5 +231,7 @@ func TestAuthCertificate(t *testing.T) {
 	c.CertificateFiles = []string{elsewhere}
 	requireLogin(t, c, nil)
 	c.IdentityFiles, c.IdentityAgent = nil, startAgent(t, key)
+	requireNoLogin[*AuthError](t, c, nil) // IdentitiesOnly: the key is not named
+	c.IdentitiesOnly = false
 	requireLogin(t, c, nil)
 }

@@ -28,13 +28,14 @@ type channelConn struct {
 	ssh.Channel
 	closed chan struct{} // closed by Close
 	once   sync.Once
-	done   chan struct{} // closed when the server, too, has closed the channel
+	gone   chan struct{} // closed when the server has closed the channel
+	done   chan struct{} // closed when both sides have
 }
 
 // newChannelConn takes over an open channel and its requests, all of which are
 // refused. Its goroutine ends with the channel.
 func newChannelConn(ch ssh.Channel, reqs <-chan *ssh.Request) *channelConn {
-	c := &channelConn{Channel: ch, closed: make(chan struct{}), done: make(chan struct{})}
+	c := &channelConn{Channel: ch, closed: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{})}
 	go c.life(reqs)
 	return c
 }
@@ -50,6 +51,7 @@ func (c *channelConn) life(reqs <-chan *ssh.Request) {
 			closed = nil
 		case req, ok := <-reqs:
 			if !ok {
+				close(c.gone)
 				reqs = nil
 			} else if req.WantReply {
 				_ = req.Reply(false, nil)

@@ -17,12 +17,16 @@ type Client struct {
 	conn *ssh.Client
 	log  *slog.Logger
 
-	forwarder func() (*Forwarder, error) // makes it at the first call
+	route *route // what conn runs over; nil in tests that bring their own
 
-	wg   sync.WaitGroup // the keepalive goroutine and its request in flight
+	forwarder func() (*Forwarder, error) // makes it at the first call
+	agent     *agentForward              // what ForwardAgent needs; set by Dial
+
+	wg   sync.WaitGroup // the keepalive goroutine, its request in flight, OpenAhead's
 	done chan struct{}  // closed by the first Close
 
 	mu     sync.Mutex
+	ahead  chan openedChannel // what OpenAhead waits for, nil for nothing
 	closed bool
 	cause  error // why this side ended the connection, nil for Close
 }
@@ -57,11 +61,24 @@ func (c *Client) Close() error {
 		close(c.done)
 		err = c.conn.Close()
 	}
+	_ = c.route.wait()
 	c.wg.Wait()
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
+}
+
+// own runs work in a goroutine that Close waits for, or returns false after
+// Close. work ends with the connection.
+func (c *Client) own(work func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.wg.Go(work)
+	return true
 }
 
 // fail ends the connection for a reason that Wait is to give. It does not wait
@@ -79,6 +96,9 @@ func (c *Client) fail(cause error) {
 // which is a *LostError.
 func (c *Client) Wait() error {
 	err := c.conn.Wait()
+	if cause := c.route.wait(); cause != nil {
+		err = &ProxyError{Proxy: c.route.proxy, Err: cause}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -28,6 +28,13 @@ type Options struct {
 	JumpHosts     string   // -J
 	AddressFamily string   // "inet" for -4, "inet6" for -6
 	BatchMode     bool     // nothing may be asked
+
+	Command   string // what is to run, "" for a shell: Match can ask for it
+	Subsystem bool   // -s: Command is a subsystem's name
+
+	LocalForwards   []string // -L
+	RemoteForwards  []string // -R
+	DynamicForwards []string // -D
 }
 
 // Resolve gives the configuration that the user's own ssh would connect with:
@@ -57,7 +64,7 @@ func (o Options) check() error {
 	case o.Port < 0 || o.Port > 65535:
 		return &ConfigError{Problem: fmt.Sprintf("bad port %d", o.Port), Advice: "a port is a number from 1 to 65535"}
 	}
-	return nil
+	return o.checkNames()
 }
 
 // findSSH prefers, on Windows, the system's ssh to the one of Git, whose paths
@@ -98,10 +105,26 @@ func (o Options) arguments() []string {
 	for _, option := range o.Options {
 		add("-o", option)
 	}
+	for _, spec := range o.LocalForwards {
+		add("-L", spec)
+	}
+	for _, spec := range o.RemoteForwards {
+		add("-R", spec)
+	}
+	for _, spec := range o.DynamicForwards {
+		add("-D", spec)
+	}
 	if o.BatchMode {
 		add("-o", "BatchMode=yes")
 	}
-	return append(args, "--", o.Destination)
+	if o.Subsystem {
+		args = append(args, "-s")
+	}
+	args = append(args, "--", o.Destination)
+	if o.Command != "" {
+		args = append(args, o.Command)
+	}
+	return args
 }
 
 // resolveWithSSH runs ssh -G twice, at once: for the destination, and without

@@ -58,17 +58,23 @@ func (c *Config) expandPath(raw string) (string, error) {
 }
 
 func (c *Config) expandTokens(raw string) (string, error) {
+	return expand(raw, c.token, true)
+}
+
+// expand replaces the tokens of a value, and ${NAME} if the keyword has that
+// (percent_dollar_expand in OpenSSH's misc.c).
+func expand(raw string, token func(byte) (string, error), environment bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(raw); i++ {
 		switch {
 		case raw[i] == '%' && i+1 < len(raw):
 			i++
-			value, err := c.token(raw[i])
+			value, err := token(raw[i])
 			if err != nil {
 				return "", badExpansion(raw, err)
 			}
 			b.WriteString(value)
-		case strings.HasPrefix(raw[i:], "${"):
+		case environment && strings.HasPrefix(raw[i:], "${"):
 			name, _, closed := strings.Cut(raw[i+2:], "}")
 			value, set := os.LookupEnv(name)
 			if !closed || !set {
@@ -86,7 +92,7 @@ func (c *Config) expandTokens(raw string) (string, error) {
 func badExpansion(raw string, err error) error {
 	return &ConfigError{
 		Problem: fmt.Sprintf("cannot expand %q", raw),
-		Advice:  "write the path without it in ssh_config",
+		Advice:  "write it without in ssh_config",
 		Err:     err,
 	}
 }
@@ -95,6 +101,8 @@ func (c *Config) token(t byte) (string, error) {
 	switch t {
 	case '%':
 		return "%", nil
+	case 'C':
+		return c.connectionHash()
 	case 'd':
 		return homeDir()
 	case 'h':

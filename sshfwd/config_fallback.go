@@ -20,14 +20,16 @@ const maxIncludeDepth = 5
 // fallbackKeys are the keywords that matter without an ssh to ask; see Config.
 func fallbackKeys() []string {
 	return []string{
-		"hostname", "port", "user", "identityagent", "identitiesonly", "userknownhostsfile", "globalknownhostsfile",
+		"hostname", "port", "user", "identityagent", "addkeystoagent", "forwardagent", "identitiesonly", "userknownhostsfile", "globalknownhostsfile",
 		"hostkeyalias", "stricthostkeychecking", "hashknownhosts", "checkhostip", "requiredrsasize",
 		"hostkeyalgorithms", "casignaturealgorithms", "pubkeyacceptedalgorithms", "kexalgorithms", "ciphers", "macs",
 		"preferredauthentications", "pubkeyauthentication", "passwordauthentication", "kbdinteractiveauthentication",
 		"numberofpasswordprompts", "batchmode", "connecttimeout", "serveraliveinterval", "serveralivecountmax",
 		"tcpkeepalive", "addressfamily", "bindaddress", "proxyjump", "proxycommand", "bindinterface",
-		"knownhostscommand", "revokedhostkeys", "requesttty", "remotecommand", "sessiontype", "escapechar",
-		"exitonforwardfailure", "loglevel",
+		"knownhostscommand", "revokedhostkeys", "connectionattempts", "proxyusefdpass",
+		"nohostauthenticationforlocalhost", "requesttty", "remotecommand", "sessiontype", "escapechar",
+		"exitonforwardfailure", "loglevel", "gatewayports", "streamlocalbindmask", "streamlocalbindunlink",
+		"clearallforwardings",
 	}
 }
 
@@ -80,7 +82,8 @@ func resolveWithoutSSH(o Options) (*Config, error) {
 			s[key] = d
 		}
 	}
-	for _, key := range []string{"identityfile", "certificatefile", "sendenv", "setenv"} {
+	for _, key := range []string{"identityfile", "certificatefile", "sendenv", "setenv",
+		"localforward", "remoteforward", "dynamicforward"} {
 		s[key] = allValues(files, own, alias, key)
 	}
 	if len(s["identityfile"]) == 0 {
@@ -113,6 +116,7 @@ func (o Options) settings() (settings, error) {
 		add("port", strings.TrimSuffix(port, "/"))
 	}
 	s["identityfile"] = o.Identities
+	s["localforward"], s["remoteforward"], s["dynamicforward"] = o.LocalForwards, o.RemoteForwards, o.DynamicForwards
 	add("proxyjump", o.JumpHosts)
 	add("addressfamily", o.AddressFamily)
 	for _, option := range o.Options {

@@ -2,6 +2,7 @@ package sshfwd
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,15 @@ type Config struct {
 	CertificateFiles      []string
 	IdentityAgent         string // a socket, "none", "SSH_AUTH_SOCK", "$NAME", or "" for SSH_AUTH_SOCK
 	IdentitiesOnly        bool
+
+	AddKeysToAgent KeysToAgent
+	// ForwardAgent: sessions may use the agent at ForwardAgentSocket, a path or
+	// "$NAME", or where that is "" the one that we use (Client.ForwardAgent).
+	ForwardAgent       bool
+	ForwardAgentSocket string
+	// StateDir is where the key that was let in last is remembered, so that it
+	// is offered first; "" for nowhere. The caller sets it.
+	StateDir string
 
 	UserKnownHostsFiles   []string
 	GlobalKnownHostsFiles []string
@@ -59,11 +69,17 @@ type Config struct {
 	AddressFamily       string // "any", "inet", "inet6"
 	BindAddress         string
 
-	ProxyJump         string
+	ConnectionAttempts int    // one a second
+	ConfigFile         string // -F, with which jump hosts are resolved too
+
+	ProxyJump         string // [user@]host[:port] or ssh://…, the last one is next to the host
 	ProxyCommand      string // raw, with its tokens
+	ProxyUseFdpass    bool   // ProxyCommand hands over a connected socket and ends
 	BindInterface     string
-	KnownHostsCommand string
-	RevokedHostKeys   string
+	KnownHostsCommand string // raw, with its tokens
+	RevokedHostKeys   string // files
+
+	NoHostAuthenticationForLocalhost bool
 
 	RequestTTY           string // "auto", "no", "yes", "force"
 	RemoteCommand        string
@@ -72,7 +88,16 @@ type Config struct {
 	SetEnv               []string // NAME=value
 	EscapeChar           string   // one character, "^X" or "none"
 	ExitOnForwardFailure bool
-	LogLevel             string // upper case, "INFO" by default
+	Forwards             ForwardSpecs // LocalForward, RemoteForward, DynamicForward and theirs
+	LogLevel             string       // upper case, "INFO" by default
+
+	// Ignored are the settings that are not supported and have no effect, each
+	// "keyword value".
+	Ignored []string
+
+	// Stderr is where the commands of the configuration, such as ProxyCommand,
+	// write their errors; nil for nowhere. The caller sets it.
+	Stderr io.Writer
 
 	// Warnings is what ssh said while it read its configuration, one line each,
 	// safe for a terminal.
@@ -173,7 +198,7 @@ func newConfig(o Options, s, defaults settings) (*Config, error) {
 		IdentitiesAreDefaults: slices.Equal(s["identityfile"], defaults["identityfile"]),
 		UserKnownHostsFiles:   splitFiles(s.text("userknownhostsfile")),
 		GlobalKnownHostsFiles: splitFiles(s.text("globalknownhostsfile")),
-		HostKeyAlias:          s.text("hostkeyalias"), HashKnownHosts: s.on("hashknownhosts", false),
+		HostKeyAlias:          strings.ToLower(s.text("hostkeyalias")), HashKnownHosts: s.on("hashknownhosts", false),
 		CheckHostIP:           s.on("checkhostip", false),
 		StrictHostKeyChecking: strictness(s.get("stricthostkeychecking")),
 		PubkeyAuthentication:  enabled(s.get("pubkeyauthentication")),
@@ -194,7 +219,13 @@ func newConfig(o Options, s, defaults settings) (*Config, error) {
 	c.PasswordAuthentication = s.on("passwordauthentication", true)
 	c.KbdInteractiveAuthentication = s.on("kbdinteractiveauthentication", s.on("challengeresponseauthentication", true))
 	c.setLists(s, defaults)
+	if err := c.setForwards(s); err != nil {
+		return nil, err
+	}
 	if err := c.setNumbers(s); err != nil {
+		return nil, err
+	}
+	if err := c.setReach(o, s, defaults); err != nil {
 		return nil, err
 	}
 	if c.Hostname == "" || c.User == "" || c.Port < 1 || c.Port > 65535 {
@@ -202,6 +233,9 @@ func newConfig(o Options, s, defaults settings) (*Config, error) {
 			Problem: fmt.Sprintf("no host, user or port for %q", o.Destination),
 			Advice:  "see what `ssh -G` prints with the same arguments",
 		}
+	}
+	if err := c.setAuth(s); err != nil {
+		return nil, err
 	}
 	return c, c.setIdentities(s)
 }

@@ -66,10 +66,10 @@ func TestNewConfigReadsWhatSSHPrints(t *testing.T) {
 		HostKeyAlgorithms: []string{"ssh-ed25519", "rsa-sha2-512"}, Ciphers: []string{"aes128-ctr", "aes256-ctr"},
 		PreferredAuthentications: []string{"password", "publickey"}, PubkeyAuthentication: true,
 		NumberOfPasswordPrompts: 1, BatchMode: true, ConnectTimeout: 3 * time.Second,
-		ServerAliveInterval: 15 * time.Second, ServerAliveCountMax: 5, AddressFamily: "inet6",
+		ServerAliveInterval: 15 * time.Second, ServerAliveCountMax: 5, AddressFamily: "inet6", ConnectionAttempts: 1,
 		ProxyJump: "a@b:23,[::1]:24", RequestTTY: "yes", RemoteCommand: "uptime", SessionType: "none",
 		SendEnv: []string{"LC_*", "LANG"}, SetEnv: []string{"A=b c"}, EscapeChar: "^X",
-		ExitOnForwardFailure: true, LogLevel: "ERROR",
+		ExitOnForwardFailure: true, Forwards: ForwardSpecs{StreamLocalBindMask: defaultBindMask}, LogLevel: "ERROR",
 	}, c)
 }
 

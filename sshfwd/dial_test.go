@@ -259,13 +259,8 @@ func (s *slowly) Ask(ctx context.Context, text string) (string, error) {
 
 func TestDialRefusesWhatItCannotDo(t *testing.T) {
 	srv := sshdtest.Start(t, sshdtest.Config{})
-	for _, option := range []string{
-		"ProxyCommand=nc %h %p", "ProxyJump=elsewhere", "BindInterface=lo", "KnownHostsCommand=/bin/echo %H", "RevokedHostKeys=/etc/passwd",
-	} {
-		name, _, _ := strings.Cut(option, "=")
-		err := requireNoLogin[*UnsupportedError](t, resolved(t, srv, option), nil)
-		require.Equal(t, name, err.Option)
-	}
+	err := requireNoLogin[*UnsupportedError](t, resolved(t, srv, "ProxyCommand=-"), nil)
+	require.Equal(t, "ProxyCommand", err.Option)
 	requireLogin(t, resolved(t, srv, "ProxyCommand=none"), nil)
 }
 

@@ -7,8 +7,8 @@
 // It knows nothing of GPG: what arrives on a forwarded socket is a byte stream
 // handed to a function of the caller's.
 //
-// Read it in this order: config.go (what to connect to), client.go (the
-// connection and who owns it), hostkey.go and auth.go (who is there, who are
-// we), forward.go (the remote socket), run.go and session.go (commands and
-// shells).
+// Read it in this order: config.go (what to connect to), route.go (how to get
+// there), client.go (the connection and who owns it), hostkey.go and auth.go
+// (who is there, who are we), forward.go (the remote socket), run.go and
+// session.go (commands and shells).
 package sshfwd

@@ -15,6 +15,9 @@ var (
 	// ErrNoPrompt: something had to be asked, and BatchMode or a missing
 	// Prompter forbids it.
 	ErrNoPrompt = errors.New("asking is not possible")
+	// ErrPasswordExpired: the server took the password and wants a new one
+	// before it lets the user in (RFC 4252, 8).
+	ErrPasswordExpired = errors.New("the server wants the password to be changed first")
 )
 
 // ConfigError: the destination could not be resolved into something to connect
@@ -123,6 +126,10 @@ func (e *HandshakeError) Hint() string {
 	return "try `ssh -v` with the same arguments: it shows at which step the two sides part"
 }
 
+// manyKeys is sshd's default of MaxAuthTries less the first try, which names no
+// method.
+const manyKeys = 5
+
 // AuthError: the server let none of our ways to log in succeed.
 type AuthError struct {
 	User    string
@@ -130,6 +137,9 @@ type AuthError struct {
 	Methods []string // what the server would still have accepted (RFC 4252)
 	Tried   []string // what was tried, for the user: "key /home/me/.ssh/id_rsa"
 	Err     error    // may be nil
+	// Unusable are keys that could not be tried, or that could not sign, each
+	// with the reason.
+	Unusable []string
 }
 
 func (e *AuthError) Error() string {
@@ -147,8 +157,24 @@ func (e *AuthError) Hint() string {
 	if errors.Is(e.Err, ErrNoPrompt) {
 		return "log in once without BatchMode, or add the key to your ssh-agent (ssh-add)"
 	}
+	var hinted interface {
+		error
+		Hint() string
+	}
+	if errors.As(e.Err, &hinted) {
+		return hinted.Hint()
+	}
+	if errors.Is(e.Err, ErrPasswordExpired) {
+		return "log in with `ssh` once, which asks for the new password"
+	}
+	if len(e.Unusable) > 0 {
+		return "could not use " + strings.Join(e.Unusable, ", ")
+	}
 	if len(e.Tried) == 0 {
 		return "no key or password could be offered: check IdentityFile, and `ssh-add -l`"
+	}
+	if len(e.Tried) >= manyKeys {
+		return fmt.Sprintf("the server may not have let %d keys be tried; name the right one with -i, and set IdentitiesOnly for this host", len(e.Tried))
 	}
 	return "tried " + strings.Join(e.Tried, ", ") + "; name the right key with -i, or add it to the host's authorized_keys"
 }

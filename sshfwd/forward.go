@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 
 	"golang.org/x/crypto/ssh"
@@ -15,7 +16,7 @@ var errConnectionEnded = errors.New("the ssh connection has ended")
 
 // A ForwardRefusedError says that the server refused to listen at Path. The
 // protocol has no reason to give (RFC 4254 section 4): the caller, who can look
-// at the host, fills in Advice.
+// at the host, fills in Advice, unless the kind of server says it all.
 type ForwardRefusedError struct {
 	Path string
 	// Advice is what the caller found out, and what Hint returns: one line.
@@ -32,6 +33,28 @@ func (e *ForwardRefusedError) Hint() string {
 		return e.Advice
 	}
 	return "remove the file if it exists, make its directory, or set AllowStreamLocalForwarding yes in the server's sshd_config"
+}
+
+// adviceFor is what the server's version (RFC 4253, 4.2) says of a refusal, ""
+// for nothing.
+func adviceFor(version string) string {
+	if strings.HasPrefix(version, "SSH-2.0-dropbear") {
+		return fmt.Sprintf("the host's SSH server is dropbear (%q), which does not forward Unix sockets: have the host run OpenSSH's sshd", version)
+	}
+	return ""
+}
+
+// A RemotePathError says that Path is none on the server's host: sshd would take
+// a relative one for one in its own working directory.
+type RemotePathError struct{ Path string }
+
+func (e *RemotePathError) Error() string {
+	return fmt.Sprintf("forward %q: not an absolute path", e.Path)
+}
+
+// Hint says what to do.
+func (e *RemotePathError) Hint() string {
+	return "give a path that begins with /; ~ and variables are not expanded"
 }
 
 // A Forward is one socket on the server's host whose connections come to us.

@@ -90,12 +90,13 @@ func (r *Forwarder) Wait() { r.wg.Wait() }
 // serve may be called before Forward returns: the server listens before its
 // reply arrives.
 //
-// A *ForwardRefusedError says that the server refused. If ctx ends first, the
+// A *ForwardRefusedError says that the server refused, a *RemotePathError that
+// it was not asked. If ctx ends first, the
 // request is withdrawn as soon as it is granted; until then the path cannot be
 // forwarded again.
 func (r *Forwarder) Forward(ctx context.Context, path string, serve func(ctx context.Context, conn Conn)) (*Forward, error) {
 	if !strings.HasPrefix(path, "/") || strings.ContainsRune(path, 0) {
-		return nil, fmt.Errorf("forward %q: not an absolute path", path)
+		return nil, &RemotePathError{Path: path}
 	}
 	f := newForward(ctx, r, path, serve)
 	if err := r.add(f); err != nil {
@@ -130,7 +131,7 @@ func (r *Forwarder) request(f *Forward) error {
 		return fmt.Errorf("forward %q: %w", f.path, err)
 	}
 	if !ok {
-		return &ForwardRefusedError{Path: f.path}
+		return &ForwardRefusedError{Path: f.path, Advice: adviceFor(string(r.conn.ServerVersion()))}
 	}
 	if !f.grant() {
 		_, _, _ = r.conn.SendRequest(cancelRequest, false, ssh.Marshal(struct{ Path string }{f.path}))

@@ -31,7 +31,8 @@ type handshake struct {
 	parent context.Context
 	cancel context.CancelFunc
 	config *Config
-	wire   *wireConn
+	wire   net.Conn
+	tap    *kexTap // below SSH, above wire
 	clock  *handshakeClock
 	policy *hostKeyPolicy
 	auth   *authenticator
@@ -43,8 +44,8 @@ type handshake struct {
 	refused error // what policy said of the host key
 }
 
-func newHandshake(ctx context.Context, c *Config, wire *wireConn, p Prompter, log *slog.Logger) *handshake {
-	h := &handshake{parent: ctx, config: c, wire: wire}
+func newHandshake(ctx context.Context, c *Config, wire net.Conn, p Prompter, log *slog.Logger) *handshake {
+	h := &handshake{parent: ctx, config: c, wire: wire, tap: &kexTap{Conn: wire}}
 	h.ctx, h.cancel = context.WithCancel(ctx)
 	limit := c.ConnectTimeout
 	if limit <= 0 {
@@ -56,6 +57,7 @@ func newHandshake(ctx context.Context, c *Config, wire *wireConn, p Prompter, lo
 	}
 	h.policy = newHostKeyPolicy(h.ctx, c, h.prompter, log)
 	h.auth = newAuthenticator(h.ctx, c, h.prompter, h.clock, log)
+	h.auth.tap = h.tap
 	return h
 }
 
@@ -69,7 +71,7 @@ func (h *handshake) run() (*ssh.Client, error) {
 	}
 	stop := context.AfterFunc(h.parent, func() { _ = h.wire.Close() })
 	addr := net.JoinHostPort(h.config.Hostname, strconv.Itoa(h.config.Port))
-	conn, channels, requests, err := ssh.NewClientConn(h.wire, addr, config)
+	conn, channels, requests, err := ssh.NewClientConn(h.tap, addr, config)
 	if !stop() && err == nil {
 		_ = conn.Close()
 		err = context.Cause(h.parent)
@@ -77,7 +79,18 @@ func (h *handshake) run() (*ssh.Client, error) {
 	if err != nil {
 		return nil, h.explain(err)
 	}
+	h.auth.succeeded()
 	return ssh.NewClient(conn, channels, requests), nil
+}
+
+// agentForward is what the Client needs to forward the agent of this user to
+// this host.
+func (h *handshake) agentForward(sessionID []byte) *agentForward {
+	f := &agentForward{socket: h.config.forwardedAgent(), log: h.auth.log}
+	if binding, err := h.tap.binding(sessionID); err == nil {
+		f.binding = binding
+	}
+	return f
 }
 
 // explain finds the cause among what x/crypto reports: it may only have seen
@@ -133,8 +146,9 @@ func (h *handshake) clientConfig() (*ssh.ClientConfig, error) {
 		}
 		*l.to = list
 	}
-	config.HostKeyAlgorithms = h.policy.known.order(config.HostKeyAlgorithms)
-	return config, nil
+	var err error
+	config.HostKeyAlgorithms, err = h.policy.order(config.HostKeyAlgorithms)
+	return config, err
 }
 
 // restrict leaves out the names that x/crypto does not know; nil stays nil, for
@@ -185,6 +199,11 @@ type pausingPrompter struct {
 func (p *pausingPrompter) AskSecret(ctx context.Context, prompt string) (secret []byte, err error) {
 	p.clock.pause(func() { secret, err = p.Prompter.AskSecret(ctx, prompt) })
 	return secret, err
+}
+
+func (p *pausingPrompter) Confirm(ctx context.Context, question string) (yes bool) {
+	p.clock.pause(func() { yes = p.Prompter.Confirm(ctx, question) })
+	return yes
 }
 
 func (p *pausingPrompter) Ask(ctx context.Context, text string) (answer string, err error) {

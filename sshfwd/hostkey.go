@@ -54,11 +54,24 @@ func (p *hostKeyPolicy) check(_ string, remote net.Addr, key ssh.PublicKey) erro
 	return nil
 }
 
+// decide is verify_host_key in OpenSSH's sshconnect.c, with what comes before
+// it.
 func (p *hostKeyPolicy) decide(remote net.Addr, key ssh.PublicKey) error {
 	if err := p.checkSize(key); err != nil {
 		return p.refuse(KeyWeak, key, nil, err)
 	}
-	v, line, err := p.known.judge(key)
+	if err := p.checkRevoked(key); err != nil {
+		return err
+	}
+	if p.config.NoHostAuthenticationForLocalhost && p.config.HostKeyAlias == "" && p.isLoopback(remote) {
+		p.log.Debug("host key accepted: it is this host", "fingerprint", fingerprint(key))
+		return nil
+	}
+	known, err := p.knownWith("HOSTNAME", key)
+	if err != nil {
+		return err
+	}
+	v, line, err := known.judge(key)
 	p.log.Debug("host key", "host", p.known.name, "type", keyTypeName(key), "fingerprint", fingerprint(key), "verdict", int(v))
 	switch v {
 	case hostRevoked:
@@ -66,9 +79,32 @@ func (p *hostKeyPolicy) decide(remote net.Addr, key ssh.PublicKey) error {
 	case hostChanged:
 		return p.refuse(KeyChanged, key, line, err)
 	case hostKnown:
-		return p.checkAddress(remote, key)
+		return p.checkAddress(remote, key, line)
 	}
-	return p.decideUnknown(remote, plainKey(key), err)
+	return p.decideUnknown(remote, key, err)
+}
+
+// knownWith adds to known_hosts what KnownHostsCommand says.
+func (p *hostKeyPolicy) knownWith(invocation string, key ssh.PublicKey) (*hostKeys, error) {
+	if p.config.KnownHostsCommand == "" {
+		return p.known, nil
+	}
+	keys, err := p.commandKeys(invocation, p.known.name, key)
+	return p.known.with(keys), err
+}
+
+// order puts the host key algorithms in the order to ask for. To KnownHostsCommand
+// the host has no port then (order_hostkeyalgs in sshconnect2.c).
+func (p *hostKeyPolicy) order(algorithms []string) ([]string, error) {
+	known := p.known
+	if p.config.KnownHostsCommand != "" {
+		keys, err := p.commandKeys("ORDER", strings.ToLower(p.config.Hostname), nil)
+		if err != nil {
+			return nil, err
+		}
+		known = known.with(keys)
+	}
+	return known.order(algorithms), nil
 }
 
 // checkSize is RequiredRSASize.
@@ -83,22 +119,10 @@ func (p *hostKeyPolicy) checkSize(key ssh.PublicKey) error {
 	return nil
 }
 
-// checkAddress is CheckHostIP, off by default: the address must not be known
-// with another key. It refuses where ssh may ask.
-func (p *hostKeyPolicy) checkAddress(remote net.Addr, key ssh.PublicKey) error {
-	tcp, ok := remote.(*net.TCPAddr)
-	if !p.config.CheckHostIP || !ok || tcp.IP.IsLoopback() {
-		return nil
-	}
-	if v, line := check(keysFor(p.lines, hostName(tcp.IP.String(), p.config.Port)), plainKey(key)); v == hostChanged {
-		return p.refuse(KeyChanged, key, line, fmt.Errorf("the address %s is known with another key, and CheckHostIP is on", tcp.IP))
-	}
-	return nil
-}
-
 // decideUnknown is the case HOST_NEW of check_host_key in sshconnect.c. why is
 // the reason that a certificate was not accepted, if the key had one.
-func (p *hostKeyPolicy) decideUnknown(remote net.Addr, key ssh.PublicKey, why error) error {
+func (p *hostKeyPolicy) decideUnknown(remote net.Addr, offered ssh.PublicKey, why error) error {
+	key := plainKey(offered)
 	switch p.config.StrictHostKeyChecking {
 	case StrictAcceptNew, StrictNo:
 	case StrictAsk:
@@ -115,7 +139,10 @@ func (p *hostKeyPolicy) decideUnknown(remote net.Addr, key ssh.PublicKey, why er
 	default:
 		return p.refuse(KeyUnknown, key, nil, why)
 	}
-	p.remember(key)
+	if err := p.checkAddress(remote, offered, nil); err != nil {
+		return err
+	}
+	p.remember(p.known.name, key)
 	return nil
 }
 
@@ -124,26 +151,29 @@ func (p *hostKeyPolicy) ask(remote net.Addr, key ssh.PublicKey) (bool, error) {
 	text := fmt.Sprintf("The authenticity of host '%s (%s)' can't be established.\n%s key fingerprint is %s.\n%s\n"+
 		"Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
 		printableLine(p.known.name), p.addressOf(remote), keyTypeName(key), fingerprint(key), p.otherNames(key))
+	return p.confirm(text, fingerprint(key))
+}
+
+// confirm asks until the answer is yes, or password, or no (confirm in
+// sshconnect.c). password may be empty.
+func (p *hostKeyPolicy) confirm(text, password string) (bool, error) {
+	again := "Please type 'yes' or 'no': "
+	if password != "" {
+		again = "Please type 'yes', 'no' or the fingerprint: "
+	}
 	for {
 		answer, err := p.prompter.Ask(p.ctx, text)
 		if err != nil {
 			return false, err
 		}
 		switch answer = strings.TrimSpace(answer); {
-		case strings.EqualFold(answer, "yes") || answer == fingerprint(key):
+		case strings.EqualFold(answer, "yes") || answer != "" && answer == password:
 			return true, nil
 		case answer == "" || strings.EqualFold(answer, "no"):
 			return false, nil
 		}
-		text = "Please type 'yes', 'no' or the fingerprint: "
+		text = again
 	}
-}
-
-func (p *hostKeyPolicy) addressOf(remote net.Addr) string {
-	if tcp, ok := remote.(*net.TCPAddr); ok {
-		return hostName(tcp.IP.String(), tcp.Port)
-	}
-	return "address unknown"
 }
 
 // otherNames says where else the key is known, as ssh does.
@@ -166,16 +196,16 @@ func (p *hostKeyPolicy) otherNames(key ssh.PublicKey) string {
 
 // remember adds the key to the user's first known_hosts file. That it fails is
 // told, and no reason to refuse a key that was accepted.
-func (p *hostKeyPolicy) remember(key ssh.PublicKey) {
+func (p *hostKeyPolicy) remember(name string, key ssh.PublicKey) {
 	if len(p.config.UserKnownHostsFiles) == 0 {
 		return
 	}
 	file := p.config.UserKnownHostsFiles[0]
-	if err := appendKnownHost(p.ctx, file, p.known.name, key, p.config.HashKnownHosts); err != nil {
+	if err := appendKnownHost(p.ctx, file, name, key, p.config.HashKnownHosts); err != nil {
 		p.notice(fmt.Sprintf("failed to add the host to the list of known hosts (%s): %v", file, err))
 		return
 	}
-	p.notice(fmt.Sprintf("permanently added '%s' (%s) to the list of known hosts", p.known.name, keyTypeName(key)))
+	p.notice(fmt.Sprintf("permanently added '%s' (%s) to the list of known hosts", name, keyTypeName(key)))
 }
 
 func (p *hostKeyPolicy) notice(text string) {

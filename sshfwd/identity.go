@@ -1,6 +1,8 @@
 package sshfwd
 
 import (
+	"cmp"
+	"crypto/rsa"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -22,6 +24,7 @@ type identity struct {
 	file   *keyFile // nil if only the agent has it
 
 	offered  bool
+	asked    bool // the server has taken the public half
 	accepted bool // it gave a partial success
 }
 
@@ -30,38 +33,58 @@ type identity struct {
 // named by IdentityFile, the agent's other keys unless IdentitiesOnly, then the
 // other files.
 func (a *authenticator) loadIdentities() {
-	var files []*identity
+	var files, named, others []*identity
 	for _, path := range a.config.IdentityFiles {
 		files = append(files, a.loadIdentityFile(path)...)
 	}
-	agentKeys := a.agentIdentities()
-	preferred := a.certificates(files, agentKeys)
-	var others []*identity
-	for _, key := range agentKeys {
+	for _, key := range a.agentIdentities() {
 		i := slices.IndexFunc(files, func(f *identity) bool { return f.public != nil && sameKey(f.public, key.public) })
 		switch {
 		case i >= 0:
 			files[i].agent = key.agent
-			preferred = append(preferred, files[i])
+			named = append(named, files[i])
 			files = slices.Delete(files, i, i+1)
 		case !a.config.IdentitiesOnly:
 			others = append(others, key)
 		}
 	}
-	a.identities = slices.Concat(preferred, others, files)
+	keys := slices.Concat(named, others, files)
+	a.identities = slices.Concat(a.certificates(keys), keys)
+	for _, id := range keys {
+		id.adoptSigner(keys)
+	}
+	a.recall()
 }
 
-// loadIdentityFile gives the key of an IdentityFile, and behind it the
-// certificate that lies beside it.
+// adoptSigner: the key of a certificate that lies beside a file may be the
+// agent's.
+func (id *identity) adoptSigner(keys []*identity) {
+	cert, ok := id.public.(*ssh.Certificate)
+	if !ok || id.agent != nil {
+		return
+	}
+	for _, key := range keys {
+		if key.agent != nil && sameKey(key.public, cert.Key) {
+			id.agent = key.agent
+		}
+	}
+}
+
+// loadIdentityFile gives the key of an IdentityFile, and behind it, where no
+// CertificateFile is set, the certificate that lies beside it
+// (load_public_identity_files in OpenSSH's ssh.c).
 func (a *authenticator) loadIdentityFile(path string) []*identity {
 	f, err := loadKeyFile(path)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) || !a.config.IdentitiesAreDefaults {
-			a.log.Warn("identity file not used", "file", path, "err", err)
+			a.notUsed(path, rootCause(err))
 		}
 		return nil
 	}
 	ids := []*identity{{label: path, public: f.public, file: f}}
+	if len(a.config.CertificateFiles) > 0 {
+		return ids
+	}
 	certPath := path + "-cert.pub"
 	if cert := readCertificate(certPath); cert != nil && f.public != nil && sameKey(cert.Key, f.public) {
 		ids = append(ids, &identity{label: certPath, public: cert, file: f})
@@ -69,8 +92,9 @@ func (a *authenticator) loadIdentityFile(path string) []*identity {
 	return ids
 }
 
-// certificates are those of CertificateFile whose key is at hand.
-func (a *authenticator) certificates(files, agentKeys []*identity) []*identity {
+// certificates are those of CertificateFile whose key is among keys. ssh also
+// offers the others, only to find that it cannot sign.
+func (a *authenticator) certificates(keys []*identity) []*identity {
 	var certs []*identity
 	for _, path := range a.config.CertificateFiles {
 		cert := readCertificate(path)
@@ -79,9 +103,9 @@ func (a *authenticator) certificates(files, agentKeys []*identity) []*identity {
 			continue
 		}
 		id := &identity{label: path, public: cert}
-		for _, key := range slices.Concat(files, agentKeys) {
+		for _, key := range keys {
 			if key.public != nil && sameKey(key.public, cert.Key) {
-				id.file, id.agent = cmpOr(id.file, key.file), key.agent
+				id.file, id.agent = cmp.Or(id.file, key.file), key.agent
 			}
 		}
 		if id.file != nil || id.agent != nil {
@@ -89,13 +113,6 @@ func (a *authenticator) certificates(files, agentKeys []*identity) []*identity {
 		}
 	}
 	return certs
-}
-
-func cmpOr(a, b *keyFile) *keyFile {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // signer makes the identity ready to be offered, or says why it cannot be.
@@ -109,6 +126,9 @@ func (a *authenticator) signer(id *identity) (ssh.Signer, error) {
 		}
 		id.public = id.file.public
 	}
+	if bits := rsaBits(id.public); bits > 0 && bits < a.config.RequiredRSASize {
+		return nil, fmt.Errorf("its %d bits are less than RequiredRSASize", bits)
+	}
 	algorithms := a.signatureAlgorithms(id.public.Type())
 	if len(algorithms) == 0 {
 		return nil, fmt.Errorf("PubkeyAcceptedAlgorithms does not allow %s", id.public.Type())
@@ -120,8 +140,23 @@ func (a *authenticator) signer(id *identity) (ssh.Signer, error) {
 	return &identitySigner{auth: a, id: id, algorithms: algorithms}, nil
 }
 
-// signatureAlgorithms are those for a type of key that the user allows, best
-// first. RSA has several (RFC 8332), of which x/crypto prefers the first.
+// rsaBits is the size of an RSA key or of a certificate's, 0 for other types.
+func rsaBits(key ssh.PublicKey) int {
+	crypto, ok := plainKey(key).(ssh.CryptoPublicKey)
+	if !ok {
+		return 0
+	}
+	public, ok := crypto.CryptoPublicKey().(*rsa.PublicKey)
+	if !ok {
+		return 0
+	}
+	return public.N.BitLen()
+}
+
+// signatureAlgorithms are those for a type of key that the user allows, in the
+// order of PubkeyAcceptedAlgorithms. RSA has several (RFC 8332), of which
+// x/crypto takes the first that the server knows (key_sig_algorithm in
+// OpenSSH's sshconnect2.c).
 func (a *authenticator) signatureAlgorithms(keyType string) []string {
 	candidates := []string{keyType}
 	switch keyType {
@@ -135,8 +170,8 @@ func (a *authenticator) signatureAlgorithms(keyType string) []string {
 		allowed = splitCommas(fallbackDefaults().get("pubkeyacceptedalgorithms"))
 	}
 	var algorithms []string
-	for _, c := range candidates {
-		if slices.Contains(allowed, c) {
+	for _, c := range allowed {
+		if slices.Contains(candidates, c) {
 			algorithms = append(algorithms, plainAlgorithm(c))
 		}
 	}
@@ -192,18 +227,20 @@ func (s *identitySigner) SignWithAlgorithm(rand io.Reader, data []byte, algorith
 	if !slices.Contains(s.algorithms, algorithm) {
 		return nil, fmt.Errorf("algorithm %q is not allowed", algorithm)
 	}
+	s.id.asked = true
 	signer := s.id.agent
 	if signer == nil {
 		if err := s.auth.unlock(s.id); err != nil {
-			s.auth.log.Warn("key not used", "key", s.id.label, "err", err)
+			s.auth.notUsed(s.id.label, err)
 			return nil, err
 		}
 		signer = s.id.file.private
+		s.auth.addToAgent(s.id.file)
 	}
 	// An agent may wait for its user to confirm or to touch a token.
 	s.auth.clock.pause(func() { sig, err = signer.SignWithAlgorithm(rand, data, algorithm) })
 	if err != nil {
-		s.auth.log.Warn("key cannot sign", "key", s.id.label, "err", err)
+		s.auth.notUsed(s.id.label, err)
 	}
 	return sig, err
 }

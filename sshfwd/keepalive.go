@@ -1,6 +1,9 @@
 package sshfwd
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // keepaliveRequest is OpenSSH's own (clientloop.c, server_alive_check). Any
 // answer, which from sshd is a failure, shows that the server is there.
@@ -57,4 +60,20 @@ func (c *Client) keepalive(interval time.Duration, max int, received func() uint
 func (c *Client) askAlive() error {
 	_, _, err := c.conn.SendRequest(keepaliveRequest, true, nil)
 	return err
+}
+
+// CheckAlive asks the server for a sign of life. Without one until ctx ends
+// the connection is given up: Wait then returns a *LostError. It is for the
+// moment when there is reason to doubt, such as after a suspend.
+func (c *Client) CheckAlive(ctx context.Context) {
+	answered := make(chan struct{})
+	c.wg.Go(func() {
+		defer close(answered)
+		_ = c.askAlive()
+	})
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		c.fail(&LostError{Err: ErrNoAnswer})
+	}
 }

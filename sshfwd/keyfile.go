@@ -18,9 +18,12 @@ const maxKeyFile = 1 << 20
 type keyFile struct {
 	path      string
 	public    ssh.PublicKey // nil if only the passphrase can tell
+	comment   string        // of the public key's file, "" if unknown
 	private   ssh.AlgorithmSigner
+	raw       any    // what private was made of
 	encrypted []byte // nil once unlocked
 	unusable  error  // why there is no private key: an agent may have it
+	added     bool   // AddKeysToAgent has been done
 }
 
 // loadKeyFile reads a private key, its .pub file, or a public key itself, which
@@ -32,9 +35,11 @@ func loadKeyFile(path string) (*keyFile, error) {
 		err = f.parse(data)
 	}
 	f.unusable = err
+	public, comment := readPublicKey(path+".pub", path)
 	if f.public == nil {
-		f.public = readPublicKey(path+".pub", path)
+		f.public = public
 	}
+	f.comment = comment
 	if f.unusable != nil && f.public == nil {
 		return nil, f.unusable
 	}
@@ -52,7 +57,7 @@ func (f *keyFile) parse(data []byte) error {
 		f.encrypted, f.public = data, missing.PublicKey
 		return nil
 	}
-	return fmt.Errorf("no private key that can be used (a security key works through ssh-agent: ssh-add it): %w", err)
+	return fmt.Errorf("no private key that can be used here (a security key, or one in another format, works through ssh-agent: ssh-add it): %w", err)
 }
 
 func (f *keyFile) setPrivate(raw any) error {
@@ -67,7 +72,7 @@ func (f *keyFile) setPrivate(raw any) error {
 	if f.public != nil && !sameKey(f.public, signer.PublicKey()) {
 		return fmt.Errorf("the private key in %q does not fit the public one", f.path)
 	}
-	f.private, f.public = algorithmSigner, signer.PublicKey()
+	f.private, f.public, f.raw = algorithmSigner, signer.PublicKey(), raw
 	return nil
 }
 
@@ -98,37 +103,39 @@ func readPrivateFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%q is not a key file", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxKeyFile))
-	if err == nil && tooOpen(info) && readPublicKeyData(data) == nil {
+	if public, _ := parsePublicKey(data); err == nil && tooOpen(info) && public == nil {
 		return nil, fmt.Errorf("permissions %#o for %q are too open: chmod 600 it", info.Mode().Perm(), path)
 	}
 	return data, err
 }
 
-// readPublicKey gives the public key of the first file that has one, or nil.
-func readPublicKey(paths ...string) ssh.PublicKey {
+// readPublicKey gives the public key of the first file that has one, with its
+// comment, or nil.
+func readPublicKey(paths ...string) (ssh.PublicKey, string) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil || len(data) > maxKeyFile {
 			continue
 		}
-		if key := readPublicKeyData(data); key != nil {
-			return key
+		if key, comment := parsePublicKey(data); key != nil {
+			return key, comment
 		}
 	}
-	return nil
+	return nil, ""
 }
 
-func readPublicKeyData(data []byte) ssh.PublicKey {
-	key, _, _, _, err := ssh.ParseAuthorizedKey(data)
+func parsePublicKey(data []byte) (ssh.PublicKey, string) {
+	key, comment, _, _, err := ssh.ParseAuthorizedKey(data)
 	if err != nil {
-		return nil
+		return nil, ""
 	}
-	return key
+	return key, comment
 }
 
 // readCertificate gives the user certificate in a file, or nil.
 func readCertificate(path string) *ssh.Certificate {
-	cert, ok := readPublicKey(path).(*ssh.Certificate)
+	key, _ := readPublicKey(path)
+	cert, ok := key.(*ssh.Certificate)
 	if !ok || cert.CertType != ssh.UserCert {
 		return nil
 	}

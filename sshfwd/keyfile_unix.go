@@ -10,7 +10,9 @@ import (
 
 // tooOpen: our own file, and others can read it. A file of another owner is
 // that owner's matter (sshkey_perm_ok in OpenSSH's authfile.c).
-func tooOpen(info fs.FileInfo) bool {
+func tooOpen(info fs.FileInfo) bool { return isOwn(info) && info.Mode().Perm()&0o077 != 0 }
+
+func isOwn(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm()&0o077 != 0
+	return ok && int(stat.Uid) == os.Getuid()
 }

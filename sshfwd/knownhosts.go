@@ -53,16 +53,21 @@ func readKnownHosts(files []string) (lines []knownHostsLine, unreadable []error)
 			}
 			continue
 		}
-		number := 0
-		for line := range bytes.Lines(data) {
-			number++
-			if l, ok := parseKnownHostsLine(string(line)); ok {
-				l.file, l.number = file, number
-				lines = append(lines, l)
-			}
-		}
+		lines = append(lines, parseKnownHosts(data, file)...)
 	}
 	return lines, unreadable
+}
+
+func parseKnownHosts(data []byte, file string) (lines []knownHostsLine) {
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if l, ok := parseKnownHostsLine(string(line)); ok {
+			l.file, l.number = file, number
+			lines = append(lines, l)
+		}
+	}
+	return lines
 }
 
 func parseKnownHostsLine(line string) (l knownHostsLine, ok bool) {

@@ -159,7 +159,7 @@ func startCertServer(t *testing.T) hostKeyServer {
 	dir := testenv.ShortDir(t)
 	ca := keygen(t, dir, "ca", "-t", "ed25519")
 	host := keygen(t, dir, "host", "-t", "ed25519")
-	out, err := exec.Command("ssh-keygen", "-q", "-s", ca, "-I", "test", "-h", "-n", "127.0.0.1,principal", host+".pub").CombinedOutput()
+	out, err := exec.Command("ssh-keygen", "-q", "-s", ca, "-I", "test", "-z", "7", "-h", "-n", "127.0.0.1,principal", host+".pub").CombinedOutput()
 	require.NoError(t, err, string(out))
 	srv := sshdtest.Start(t, sshdtest.Config{Options: []string{"HostKey " + host, "HostCertificate " + host + "-cert.pub"}})
 	return hostKeyServer{srv, map[string]string{

@@ -41,6 +41,16 @@ func newHostKeys(c *Config, lines []knownHostsLine) *hostKeys {
 	return h
 }
 
+// with adds keys that are known by the host's name with its port.
+func (h *hostKeys) with(keys []knownKey) *hostKeys {
+	if len(keys) == 0 {
+		return h
+	}
+	more := *h
+	more.keys = slices.Concat(h.keys, keys)
+	return &more
+}
+
 // judge is check_host_key in OpenSSH's sshconnect.c without what it asks and
 // writes. known is the line that decided, if one did. A certificate that no
 // authority vouches for counts as the plain key in it.

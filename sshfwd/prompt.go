@@ -17,6 +17,10 @@ type Prompter interface {
 	AskSecret(ctx context.Context, prompt string) ([]byte, error)
 	// Ask shows the text and reads one line with echo.
 	Ask(ctx context.Context, text string) (string, error)
+	// Confirm asks for a permission that only a dialog can give, such as that
+	// of SSH_ASKPASS (ask_permission in OpenSSH's readpass.c): where there is
+	// none, the answer is no.
+	Confirm(ctx context.Context, question string) bool
 	// Notice shows text, one or more lines, and does not wait.
 	Notice(text string)
 }

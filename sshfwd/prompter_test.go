@@ -48,6 +48,11 @@ func (s *script) AskSecret(ctx context.Context, prompt string) ([]byte, error) {
 
 func (s *script) Ask(ctx context.Context, text string) (string, error) { return s.next(ctx, text) }
 
+func (s *script) Confirm(ctx context.Context, question string) bool {
+	answer, err := s.next(ctx, question)
+	return err == nil && answer == "yes"
+}
+
 func (s *script) Notice(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,74 @@
+package sshfwd
+
+import (
+	"bytes"
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/internal/sshtest"
+)
+
+// countingSessions is a server whose every command succeeds; it counts the
+// session channels and refuses the first ones.
+func countingSessions(opened *atomic.Int32, refuse int32) *sshtest.Server {
+	return &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{
+		"session": func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+			if opened.Add(1) <= refuse {
+				_ = newCh.Reject(ssh.ResourceShortage, "too many sessions")
+				return
+			}
+			ch, reqs, err := newCh.Accept()
+			if err != nil {
+				return
+			}
+			for req := range reqs {
+				_ = req.Reply(true, nil)
+				_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{0}))
+				_ = ch.Close()
+			}
+		},
+	}}
+}
+
+func TestOpenAheadIsTakenOnce(t *testing.T) {
+	var opened atomic.Int32
+	client := embedded(t, countingSessions(&opened, 0))
+	client.OpenAhead()
+	client.OpenAhead()
+	require.NoError(t, client.Run(testContext(t), "true", nil, nil, nil))
+	require.EqualValues(t, 1, opened.Load())
+	require.NoError(t, client.Run(testContext(t), "true", nil, nil, nil))
+	require.EqualValues(t, 2, opened.Load())
+}
+
+func TestOpenAheadRefusedIsOpenedAgain(t *testing.T) {
+	var opened atomic.Int32
+	client := embedded(t, countingSessions(&opened, 1))
+	client.OpenAhead()
+	require.NoError(t, client.Run(testContext(t), "true", nil, nil, nil))
+	require.EqualValues(t, 2, opened.Load())
+}
+
+func TestOpenAheadUnanswered(t *testing.T) {
+	client := embedded(t, &sshtest.Server{Faults: sshtest.Faults{NeverConfirm: map[string]bool{"session": true}}})
+	client.OpenAhead()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, client.Run(ctx, "true", nil, nil, nil), context.Canceled)
+	client.OpenAhead() // is in flight when the client is closed
+}
+
+func TestOpenAheadServesASession(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *Client) {
+		client.OpenAhead()
+		var stdout bytes.Buffer
+		status, err := client.Session(testContext(t), SessionRequest{Command: "echo hello; exit 3", Stdout: &stdout})
+		require.NoError(t, err)
+		require.Equal(t, 3, status)
+		require.Equal(t, "hello\n", stdout.String())
+	})
+}

@@ -1,0 +1,87 @@
+package sshfwd
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testenv"
+)
+
+// startDropbear runs a dropbear with an Ed25519 host key only: its child
+// crashes where a client asks for RSA first (2022.83). It gives an ssh_config
+// whose `Host host` it is.
+func startDropbear(t *testing.T) (configFile string) {
+	t.Helper()
+	dropbear, dropbearkey := testenv.Tool(t, "dropbear"), testenv.Tool(t, "dropbearkey")
+	account := sshdtest.NewAccount(t, sshdtest.AccountConfig{Shell: "sh"})
+	dir := testenv.ShortDir(t)
+	hostKey := filepath.Join(dir, "host")
+	out, err := exec.Command(dropbearkey, "-t", "ed25519", "-f", hostKey).CombinedOutput()
+	require.NoError(t, err, string(out))
+	client := keygen(t, dir, "client", "-t", "ed25519")
+	account.WriteFile(t, ".ssh/authorized_keys", []byte(publicLine(t, client+".pub")+"\n"), 0o600)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().(*net.TCPAddr)
+	require.NoError(t, l.Close())
+	cmd := exec.Command(dropbear, "-F", "-E", "-s", "-r", hostKey, "-P", filepath.Join(dir, "pid"), "-p", addr.String())
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", addr.String())
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	configFile = filepath.Join(dir, "config")
+	require.NoError(t, os.WriteFile(configFile, fmt.Appendf(nil, "Host host\n HostName 127.0.0.1\n Port %d\n User %s\n IdentityFile %s\n"+
+		" UserKnownHostsFile %s\n GlobalKnownHostsFile /dev/null\n StrictHostKeyChecking accept-new\n IdentityAgent none\n IdentitiesOnly yes\n",
+		addr.Port, account.Name, client, filepath.Join(dir, "known_hosts")), 0o600))
+	return configFile
+}
+
+func TestDropbear(t *testing.T) {
+	file := startDropbear(t)
+	config, err := Resolve(t.Context(), Options{Destination: "host", ConfigFile: file})
+	require.NoError(t, err)
+	requireLogin(t, config, nil) // not known yet
+	requireLogin(t, config, nil) // known by now
+
+	client, err := Dial(dialContext(t), config, nil, quietLog())
+	require.NoError(t, err)
+	defer client.Close()
+	_, err = client.Forward(testContext(t), shortSocketPath(t), serveEcho)
+	var refused *ForwardRefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.Hint(), "dropbear")
+	_, err = client.DialUnix(testContext(t), shortSocketPath(t))
+	var unsupported *DialUnixError
+	require.ErrorAs(t, err, &unsupported)
+	require.True(t, unsupported.Unsupported)
+}
+
+// dropbear as a jump host: it has direct-tcpip.
+func TestJumpOverDropbear(t *testing.T) {
+	file := startDropbear(t)
+	srv := sshdtest.Start(t, sshdtest.Config{})
+	more := fmt.Sprintf("Host web\n HostName 127.0.0.1\n Port %d\n User %s\n IdentityFile %s\n UserKnownHostsFile %s\n ProxyJump host\n",
+		srv.Port, srv.User, srv.ClientKeyFile, srv.KnownHosts)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, append(text, more...), 0o600))
+	config, err := Resolve(t.Context(), Options{Destination: "web", ConfigFile: file})
+	require.NoError(t, err)
+	requireLogin(t, config, nil)
+}
