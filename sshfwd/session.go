@@ -35,13 +35,21 @@ type EnvVar struct {
 // A SessionRequest is a shell or a command, and what it is connected to.
 type SessionRequest struct {
 	Command string // run by the account's shell; empty is a login shell
-	PTY     *PTY   // nil: no terminal
-	Env     []EnvVar
+	// Subsystem: Command is the name of a subsystem, such as "sftp" (RFC 4254
+	// section 6.5), and no shell is involved.
+	Subsystem bool
+	PTY       *PTY // nil: no terminal
+	Env       []EnvVar
+	// ForwardAgent lets it use the ssh-agent, once Client.ForwardAgent was
+	// called. A server that refuses is not noticed.
+	ForwardAgent bool
 
 	// Stdin is read until it ends or fails; that is the EOF of the remote
 	// stdin. NoStdin, or a nil Stdin, is EOF at once.
 	Stdin   io.Reader
 	NoStdin bool
+	// Escape, where not nil, takes escape sequences out of Stdin.
+	Escape *Escape
 	// Stdout and Stderr may be nil, which discards. With a PTY everything
 	// arrives on Stdout. A Write must not block for ever: Session waits for it.
 	Stdout, Stderr io.Writer
@@ -55,17 +63,17 @@ type SessionRequest struct {
 
 // Session runs the request and returns what ssh would exit with: the status
 // of the remote command, or ExitConnectionLost with an error that says why:
-// an *ExitError for a signal, ErrNoExitStatus, a *RequestRefusedError, the
-// cause of ctx. A failure to write Stdout or Stderr is returned beside the
+// an *ExitError for a signal, ErrNoExitStatus, a *LostError, a
+// *RequestRefusedError, ErrDisconnected, the cause of ctx. A failure to write Stdout or Stderr is returned beside the
 // status; the remote command then gets SIGPIPE from an OpenSSH server.
 //
 // The channel is opened in one round trip; pty-req, env and shell or exec then
 // leave in one flight, and only the last is answered. A server that refuses a
 // pty is therefore not noticed.
 //
-// Stdin is read by a goroutine that Session does not wait for: a Read of a
-// terminal cannot be interrupted. It ends after the Read under way, which may
-// eat one key, so a program has one such reader in its life.
+// Stdin is read by a goroutine that Session does not wait for: a Read cannot be
+// interrupted, unless Stdin has a way (Terminal.Input has). It ends after the
+// Read under way.
 func (c *Client) Session(ctx context.Context, req SessionRequest) (status int, err error) {
 	exit, err := c.runSession(ctx, req)
 	if exit.signal != "" {
@@ -90,9 +98,32 @@ func (c *Client) runSession(ctx context.Context, req SessionRequest) (exit, erro
 	if req.Started != nil {
 		req.Started()
 	}
-	go s.copyInput(req)
-	go s.sendSizes(req.Resize)
-	return s.wait(ctx)
+	go s.copyInput(s.input(req))
+	go s.sendChanges(req.Resize)
+	exit, err := s.wait(ctx)
+	if errors.Is(err, ErrNoExitStatus) {
+		err = errors.Join(c.lostWith(ctx), err)
+	}
+	return exit, err
+}
+
+// lostWith returns what the connection was lost with, or nil if the server
+// still answers: then it was the channel alone that ended.
+func (c *Client) lostWith(ctx context.Context) error {
+	lost := make(chan error, 1)
+	go func() { // ends with the answer or the connection
+		if c.askAlive() == nil {
+			lost <- nil
+			return
+		}
+		lost <- c.Wait()
+	}()
+	select {
+	case err := <-lost:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // A session is one session channel under way. Its goroutines end with the
@@ -106,11 +137,15 @@ type session struct {
 	over           chan struct{} // closed by receive: the channel is over, exit is set, all output written
 	exit           exit          // owned by receive until over
 	stdout, stderr gate
+	breaks         chan struct{} // BREAKs to send, one at a time
+	quit           chan struct{} // closed by disconnect: the user has had enough
+	disconnect     func()
+	keys           *keyQueue // nil without Escape
 }
 
 // openSession opens the channel, on which nothing runs yet.
 func (c *Client) openSession(ctx context.Context, stdout, stderr io.Writer) (*session, error) {
-	ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
+	ch, reqs, err := c.sessionChannel(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
@@ -120,7 +155,10 @@ func (c *Client) openSession(ctx context.Context, stdout, stderr io.Writer) (*se
 		over:   make(chan struct{}),
 		stdout: gate{w: stdout},
 		stderr: gate{w: stderr},
+		breaks: make(chan struct{}, 1),
+		quit:   make(chan struct{}),
 	}
+	s.disconnect = sync.OnceFunc(func() { close(s.quit) })
 	go s.receive(reqs)
 	return s, nil
 }
@@ -162,6 +200,11 @@ func (s *session) copyOutput(to *gate, from io.Reader, isStdout bool) {
 // start sends the requests that lead to a running process, and waits for the
 // answer to the last.
 func (s *session) start(ctx context.Context, req SessionRequest) error {
+	if req.ForwardAgent {
+		if _, err := s.ch.SendRequest(agentRequest, false, nil); err != nil {
+			return fmt.Errorf("start a session: %w", err)
+		}
+	}
 	if req.PTY != nil {
 		if _, err := s.ch.SendRequest("pty-req", false, ptyRequest(req.PTY)); err != nil {
 			return fmt.Errorf("start a session: %w", err)
@@ -172,7 +215,10 @@ func (s *session) start(ctx context.Context, req SessionRequest) error {
 			return fmt.Errorf("start a session: %w", err)
 		}
 	}
-	if req.Command == "" {
+	switch {
+	case req.Subsystem:
+		return s.request(ctx, "subsystem", ssh.Marshal(struct{ Name string }{req.Command}))
+	case req.Command == "":
 		return s.request(ctx, "shell", nil)
 	}
 	return s.request(ctx, "exec", ssh.Marshal(struct{ Command string }{req.Command}))
@@ -218,15 +264,30 @@ func (s *session) request(ctx context.Context, kind string, payload []byte) erro
 	}
 }
 
+// input is what the remote stdin gets, nil for nothing. With Escape, stdin is
+// read by a goroutine of its own, so that the escape sequences work on a link
+// that takes nothing any more.
+func (s *session) input(req SessionRequest) io.Reader {
+	switch {
+	case req.NoStdin || req.Stdin == nil:
+		return nil
+	case req.Escape == nil:
+		return req.Stdin
+	}
+	s.keys = newKeyQueue()
+	go s.readKeys(req.Stdin, req.Escape, s.keys)
+	return s.keys
+}
+
 // copyInput is the only writer of the channel.
-func (s *session) copyInput(req SessionRequest) {
+func (s *session) copyInput(stdin io.Reader) {
 	defer func() { _ = s.ch.CloseWrite() }()
-	if req.NoStdin || req.Stdin == nil {
+	if stdin == nil {
 		return
 	}
 	buf := make([]byte, sessionBuffer)
 	for !s.isDone() {
-		n, err := req.Stdin.Read(buf)
+		n, err := stdin.Read(buf)
 		if n > 0 {
 			if _, err := s.ch.Write(buf[:n]); err != nil {
 				return
@@ -238,23 +299,11 @@ func (s *session) copyInput(req SessionRequest) {
 	}
 }
 
-func (s *session) sendSizes(sizes <-chan WindowSize) {
-	for {
-		select {
-		case size, ok := <-sizes:
-			if !ok {
-				return
-			}
-			_, _ = s.ch.SendRequest("window-change", false, ssh.Marshal(size))
-		case <-s.done:
-			return
-		}
-	}
-}
-
 func (s *session) wait(ctx context.Context) (exit, error) {
 	select {
 	case <-s.over:
+	case <-s.quit:
+		return exit{}, ErrDisconnected
 	case <-ctx.Done():
 		return exit{}, context.Cause(ctx)
 	}
@@ -272,6 +321,9 @@ func (s *session) wait(ctx context.Context) (exit, error) {
 // open is closed, without waiting for the link.
 func (s *session) end() {
 	close(s.done)
+	if s.keys != nil {
+		s.keys.end()
+	}
 	s.stdout.shut()
 	s.stderr.shut()
 	select {
@@ -288,33 +340,4 @@ func (s *session) isDone() bool {
 	default:
 		return false
 	}
-}
-
-// A gate lets writes through to w until it is shut.
-type gate struct {
-	mu     sync.Mutex
-	w      io.Writer // nil discards
-	err    error     // of the first write that failed
-	closed bool
-}
-
-// write returns false when nothing more needs to be written.
-func (g *gate) write(data []byte) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	if g.w == nil {
-		return true
-	}
-	_, g.err = g.w.Write(data)
-	return g.err == nil
-}
-
-// shut returns when no write is under way.
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
 }

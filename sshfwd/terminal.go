@@ -40,8 +40,9 @@ func (t *Terminal) PTY(name string) *PTY {
 }
 
 // Input reads the terminal's input: in, and on Windows without the rule that
-// Ctrl-Z is the end of a file.
-func (t *Terminal) Input() io.Reader { return terminalInput(t.in) }
+// Ctrl-Z is the end of a file. Close ends a Read that waits, on Windows with
+// the next key only; the terminal stays open.
+func (t *Terminal) Input() io.ReadCloser { return terminalInput(t.in) }
 
 // offerSize puts size into a channel of one place, in the stead of an older
 // one. Only one goroutine may offer.

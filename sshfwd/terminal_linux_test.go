@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -86,6 +87,41 @@ func TestTerminalResizes(t *testing.T) {
 	}
 	stop()
 	stop()
+}
+
+// What is typed after Close belongs to somebody else.
+func TestTerminalInputEndsWithoutAKey(t *testing.T) {
+	master, slave, err := sshtest.OpenPTY()
+	require.NoError(t, err)
+	defer master.Close()
+	defer slave.Close()
+	terminal, ok := OpenTerminal(slave, slave)
+	require.True(t, ok)
+	restore, err := terminal.MakeRaw()
+	require.NoError(t, err)
+	defer func() { _ = restore() }()
+	input := terminal.Input()
+	_, err = master.WriteString("a")
+	require.NoError(t, err)
+	key := make([]byte, 1)
+	n, err := input.Read(key)
+	require.NoError(t, err)
+	require.Equal(t, "a", string(key[:n]))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := input.Read(make([]byte, 1))
+		ended <- err
+	}()
+	require.NoError(t, input.Close())
+	require.ErrorIs(t, <-ended, io.EOF)
+	_, err = input.Read(key)
+	require.ErrorIs(t, err, io.EOF, "again")
+	require.NoError(t, input.Close())
+	_, err = master.WriteString("b")
+	require.NoError(t, err)
+	n, err = slave.Read(key)
+	require.NoError(t, err)
+	require.Equal(t, "b", string(key[:n]))
 }
 
 func TestOfferSizeKeepsTheNewest(t *testing.T) {

@@ -4,7 +4,6 @@ package sshfwd
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -49,13 +48,13 @@ func (t *Terminal) MakeRaw() (restore func() error, err error) {
 	return sync.OnceValue(func() error { return term.Restore(fd, state) }), nil
 }
 
-// Resizes sends the terminal's size whenever it has changed (SIGWINCH),
-// the newest only. stop ends that and waits for its goroutine.
+// Resizes sends the terminal's size whenever it has changed (SIGWINCH), or may
+// have while the program was suspended (SIGCONT), the newest only. stop ends that and waits for its goroutine.
 func (t *Terminal) Resizes() (sizes <-chan WindowSize, stop func()) {
 	newest := make(chan WindowSize, 1)
 	done := make(chan struct{})
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGWINCH)
+	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGCONT)
 	var wg sync.WaitGroup
 	wg.Go(func() { t.watchSize(signals, newest, done) })
 	return newest, sync.OnceFunc(func() {
@@ -77,5 +76,3 @@ func (t *Terminal) watchSize(signals <-chan os.Signal, newest chan WindowSize, d
 		}
 	}
 }
-
-func terminalInput(in *os.File) io.Reader { return in }

@@ -149,7 +149,7 @@ type consoleInput struct {
 	inRow int
 }
 
-func terminalInput(in *os.File) io.Reader { return &consoleInput{in: in} }
+func terminalInput(in *os.File) io.ReadCloser { return io.NopCloser(&consoleInput{in: in}) }
 
 func (c *consoleInput) Read(p []byte) (int, error) {
 	n, err := c.in.Read(p)

@@ -1,0 +1,136 @@
+package sshfwd
+
+import (
+	"io"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// maxTyped bounds what was typed and not yet sent, in bytes. x/crypto takes two
+// MiB before it waits for the remote, so this much more can be pasted into a
+// program that reads nothing; then the terminal waits, as it would for ssh.
+const maxTyped = 1 << 20
+
+// breakLength is that of ssh's ~B, in milliseconds.
+const breakLength = 1000
+
+// A keyQueue holds what the user typed until the link takes it. One goroutine
+// puts, one takes.
+type keyQueue struct {
+	mu     sync.Mutex
+	change sync.Cond // of anything below
+	keys   []byte
+	ended  bool // nothing will follow
+}
+
+func newKeyQueue() *keyQueue {
+	q := &keyQueue{}
+	q.change.L = &q.mu
+	return q
+}
+
+// put waits while the queue is full. It drops keys once the queue has ended.
+func (q *keyQueue) put(keys []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.keys) >= maxTyped && !q.ended {
+		q.change.Wait()
+	}
+	if !q.ended {
+		q.keys = append(q.keys, keys...)
+		q.change.Broadcast()
+	}
+}
+
+func (q *keyQueue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	q.change.Broadcast()
+}
+
+// Read takes what is there, and is io.EOF when the queue is empty and ended.
+func (q *keyQueue) Read(p []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.keys) == 0 && !q.ended {
+		q.change.Wait()
+	}
+	if len(q.keys) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, q.keys)
+	q.keys = append(q.keys[:0], q.keys[n:]...)
+	q.change.Broadcast()
+	return n, nil
+}
+
+// readKeys reads stdin into the queue and obeys escape sequences. It waits for
+// nothing but stdin, and the queue when that is full.
+func (s *session) readKeys(stdin io.Reader, escape *Escape, queue *keyQueue) {
+	defer queue.end()
+	scanner := &escapeScanner{char: escape.Char}
+	in, out := make([]byte, sessionBuffer), make([]byte, 0, sessionBuffer)
+	for !s.isDone() {
+		n, err := stdin.Read(in)
+		for keys := in[:n]; len(keys) > 0 && !s.isDone(); {
+			var data []byte
+			var command byte
+			data, command, keys = scanner.next(out[:0], keys)
+			if len(data) > 0 {
+				queue.put(data)
+			}
+			s.obey(escape, command)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// obey does what an escape sequence says; 0 is none.
+func (s *session) obey(escape *Escape, command byte) {
+	char := visibleChar(escape.Char)
+	switch command {
+	case 0:
+	case '.':
+		s.disconnect()
+	case '?':
+		escape.Show(escape.help())
+	case 'B':
+		escape.Show(char + "B\r\n")
+		select {
+		case s.breaks <- struct{}{}:
+		default: // one is on its way
+		}
+	case suspendKey:
+		if escape.Suspend != nil {
+			escape.Show(char + "^Z [suspended]\r\n")
+			s.stdout.hold(func() { s.stderr.hold(escape.Suspend) })
+			return
+		}
+		fallthrough
+	default:
+		escape.Show(char + visibleChar(command) + " [not supported]\r\n")
+	}
+}
+
+// sendChanges sends what is neither input nor the start: sizes and breaks
+// (RFC 4254 section 6.7, RFC 4335).
+func (s *session) sendChanges(sizes <-chan WindowSize) {
+	for {
+		select {
+		case size, ok := <-sizes:
+			if !ok {
+				sizes = nil
+				continue
+			}
+			_, _ = s.ch.SendRequest("window-change", false, ssh.Marshal(size))
+		case <-s.breaks:
+			_, _ = s.ch.SendRequest("break", false, ssh.Marshal(struct{ Length uint32 }{breakLength}))
+		case <-s.done:
+			return
+		}
+	}
+}

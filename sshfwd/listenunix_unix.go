@@ -1,0 +1,39 @@
+//go:build linux || darwin
+
+package sshfwd
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+)
+
+// listenUnix listens on a Unix socket whose mode lacks the bits of mask. With
+// unlink, a socket that is there is removed first; another kind of file never
+// is. The listener removes its socket when it is closed.
+//
+// The umask belongs to the whole process, so the mode is set before bind where
+// the system takes it from the descriptor (Linux), and after it elsewhere.
+func listenUnix(ctx context.Context, path string, mask fs.FileMode, unlink bool) (net.Listener, error) {
+	mode := 0o777 &^ mask
+	if info, err := os.Lstat(path); unlink && err == nil && info.Mode().Type() == fs.ModeSocket {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("remove %q: %w", path, rootCause(err))
+		}
+	}
+	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		return conn.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode)) })
+	}}
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot bind to path %q: %w", path, rootCause(err))
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("protect %q: %w", path, rootCause(err))
+	}
+	return l, nil
+}
