@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -33,7 +34,19 @@ func newRoot(ui *ui) *cobra.Command {
 		return &usageError{cmd.CommandPath(), err}
 	})
 	root.AddCommand(newSSH(ui), newConnect(ui), newVersion(ui))
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = knownTopic
+	}
 	return root
+}
+
+// knownTopic refuses what help would answer with the help of something else.
+func knownTopic(help *cobra.Command, args []string) error {
+	if topic, rest, err := help.Root().Find(args); err != nil || len(rest) > 0 && !topic.HasParent() {
+		return &usageError{help.Root().CommandPath(), fmt.Errorf("no help on %q", strings.Join(args, " "))}
+	}
+	return nil
 }
 
 // exactArgs is cobra.ExactArgs with a usage error.

@@ -30,15 +30,18 @@ const exitConnection = 255
 // closeTimeout bounds the tidying up on the host when the program ends.
 const closeTimeout = 5 * time.Second
 
+// hurriedCloseTimeout is for a user who left by ~.
+const hurriedCloseTimeout = time.Second
+
 // sshFlags is the command line of gpg-bridge ssh.
 type sshFlags struct {
 	local  localFlags
 	remote remoteFlags
 
 	options sshfwd.Options
-	noShell bool // -N
-	noTTY   bool // -T
-	tty     int  // -t, -tt
+	session sessionFlags
+	noShell bool   // -N
+	tty     string // RequestTTY as -t and -T say it, "" where neither is there
 	verbose int
 	quiet   bool
 }
@@ -46,16 +49,35 @@ type sshFlags struct {
 func (f *sshFlags) addTo(flags *pflag.FlagSet) {
 	f.local.addTo(flags)
 	f.remote.addTo(flags)
+	f.session.addTo(flags, &f.options)
 	flags.IntVarP(&f.options.Port, "port", "p", 0, "the host's `port`")
 	flags.StringVarP(&f.options.User, "login", "l", "", "the `user` to log in as")
 	flags.StringArrayVarP(&f.options.Identities, "identity", "i", nil, "an identity `file`; may be repeated")
 	flags.StringVarP(&f.options.ConfigFile, "config", "F", "", "the ssh_config `file`")
 	flags.StringArrayVarP(&f.options.Options, "option", "o", nil, "an ssh_config `keyword=value`; may be repeated")
+	flags.StringVarP(&f.options.JumpHosts, "jump", "J", "", "go through these `hosts`: [user@]host[:port], with commas between")
+	flags.BoolFuncP("forward-agent", "A", "let the host use your ssh-agent", f.set("ForwardAgent=yes"))
+	flags.BoolFuncP("no-forward-agent", "a", "do not let the host use your ssh-agent", f.set("ForwardAgent=no"))
 	flags.BoolVarP(&f.noShell, "no-command", "N", false, "run nothing: forward only, until a signal")
-	flags.BoolVarP(&f.noTTY, "no-tty", "T", false, "no terminal on the host")
-	flags.CountVarP(&f.tty, "tty", "t", "a terminal on the host for a command too; -tt even without one here")
+	flags.BoolFuncP("no-tty", "T", "no terminal on the host", f.setNoTTY)
+	flags.BoolFuncP("tty", "t", "a terminal on the host for a command too; -tt even without one here", f.setTTY)
 	flags.CountVarP(&f.verbose, "verbose", "v", "say what happens")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no warnings")
+}
+
+// setTTY is -t and setNoTTY is -T: as with ssh's, the last one counts.
+func (f *sshFlags) setTTY(string) error {
+	if f.tty == "yes" || f.tty == "force" {
+		f.tty = "force"
+	} else {
+		f.tty = "yes"
+	}
+	return nil
+}
+
+func (f *sshFlags) setNoTTY(string) error {
+	f.tty = "no"
+	return nil
 }
 
 // remoteFlags are those of every command that forwards to a host.
@@ -113,6 +135,9 @@ func (f *sshFlags) destination(cmd *cobra.Command, args []string) (command strin
 	if err := cmd.Flags().Parse(args[1:]); err != nil {
 		return "", &usageError{cmd.CommandPath(), err}
 	}
+	if help, err := cmd.Flags().GetBool("help"); err == nil && help {
+		return "", pflag.ErrHelp
+	}
 	return strings.Join(cmd.Flags().Args(), " "), nil
 }
 
@@ -124,13 +149,26 @@ type sshRun struct {
 
 	config *sshfwd.Config
 	client *sshfwd.Client
+
+	disconnected bool // the user left by ~.
 }
 
-// run connects, brings the bridge up, runs the session and takes the bridge
-// down again. What fails on GPG's side is a warning, unless the bridge is all
-// that was asked for.
+// run does what was asked for: a session, or forwarding alone.
 func (r *sshRun) run(ctx context.Context) error {
 	r.ui.setQuiet(r.flags.quiet)
+	if err := r.resolve(ctx); err != nil {
+		return &exitError{exitConnection, err}
+	}
+	if r.onlyForward() {
+		return r.keepForwarding(ctx)
+	}
+	return r.once(ctx, func(ctx context.Context, _ *bridge.Bridge) error { return r.session(ctx) })
+}
+
+// once connects, brings the bridge up, lets use run with it and takes it down
+// again. What fails on GPG's side is a warning, unless the bridge is all that
+// was asked for.
+func (r *sshRun) once(ctx context.Context, use func(context.Context, *bridge.Bridge) error) error {
 	local := r.flags.local.local()
 	r.flags.remote.applyTo(local)
 	check := startCheck(ctx, local)
@@ -149,21 +187,28 @@ func (r *sshRun) run(ctx context.Context) error {
 	if err != nil {
 		r.ui.warn(err)
 	}
-	if r.onlyForward() {
-		return r.forwardOnly(ctx, b)
+	if err := r.openForwards(ctx, b); err != nil {
+		return &exitError{exitConnection, err}
 	}
-	return r.session(ctx)
+	return use(ctx, b)
 }
 
-func (r *sshRun) connect(ctx context.Context) (err error) {
-	log := r.ui.log(r.flags.verbose)
+func (r *sshRun) resolve(ctx context.Context) (err error) {
+	r.flags.options.Command, r.flags.options.Subsystem = r.command, r.flags.session.subsystem
 	if r.config, err = sshfwd.Resolve(ctx, r.flags.options); err != nil {
 		return err
 	}
 	for _, warning := range r.config.Warnings {
 		r.ui.warn(errors.New(warning))
 	}
-	if r.client, err = sshfwd.Dial(ctx, r.config, r.ui, log); err != nil {
+	return r.checkSession()
+}
+
+func (r *sshRun) connect(ctx context.Context) (err error) {
+	log := r.ui.log(r.flags.verbose)
+	r.config.StateDir = stateDir()
+	r.config.Stderr = r.ui.stderr
+	if r.client, err = sshfwd.Dial(ctx, r.config, newPrompter(r.ui), log); err != nil {
 		return err
 	}
 	log.Debug("authenticated")
@@ -177,6 +222,7 @@ func (r *sshRun) bridge(ctx context.Context, local *bridge.Local, found bridge.F
 	b, err := bridge.Start(ctx, r.client, local, found, bridge.Options{
 		RemoteSocket: r.flags.remote.socket,
 		Takeover:     r.flags.remote.takeover,
+		Meanwhile:    r.openAhead,
 		Warn:         r.ui.warn,
 		Log:          r.ui.log(r.flags.verbose),
 	})
@@ -186,34 +232,27 @@ func (r *sshRun) bridge(ctx context.Context, local *bridge.Local, found bridge.F
 	return b, err
 }
 
+// openAhead opens the session's channel before its turn.
+func (r *sshRun) openAhead() {
+	if !r.onlyForward() {
+		r.client.OpenAhead()
+	}
+}
+
 // onlyForward reports whether no session is wanted: -N, or SessionType none.
 func (r *sshRun) onlyForward() bool { return r.flags.noShell || r.config.SessionType == "none" }
 
 // bridgeIsAll reports whether there is no point in going on without a bridge.
 func (r *sshRun) bridgeIsAll() bool { return r.onlyForward() || r.config.ExitOnForwardFailure }
 
-// forwardOnly waits until a signal comes or the connection ends.
-func (r *sshRun) forwardOnly(ctx context.Context, b *bridge.Bridge) error {
-	if err := b.Verified(ctx); err != nil && ctx.Err() == nil {
-		return &exitError{exitConnection, err}
-	}
-	if !r.flags.quiet {
-		r.ui.say(fmt.Sprintf("your agent serves gpg on %s at %s", r.flags.options.Destination, sshfwd.Printable(b.Path())), "")
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- r.client.Wait() }() // ends with the connection, which run closes
-	select {
-	case err := <-ended:
-		return &exitError{exitConnection, err}
-	case <-ctx.Done():
-		return nil
-	}
-}
-
 // closeBridge tidies up on the host. It has its own time: ctx is over when a
 // signal ended the session.
 func (r *sshRun) closeBridge(ctx context.Context, b *bridge.Bridge) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	timeout := closeTimeout
+	if r.disconnected { // perhaps because the link is dead
+		timeout = hurriedCloseTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
 		r.ui.log(r.flags.verbose).Debug("the bridge was not taken down cleanly", "error", err)
@@ -247,5 +286,3 @@ func (c *localCheck) stop() {
 	c.cancel()
 	<-c.done
 }
-
-var _ sshfwd.Prompter = (*ui)(nil)

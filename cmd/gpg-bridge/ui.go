@@ -53,7 +53,7 @@ func (u *ui) setRaw(raw bool) {
 	u.raw = raw
 }
 
-// say prints one message with its hint.
+// say prints one message, made one line, with its hint.
 func (u *ui) say(text, hint string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -61,7 +61,7 @@ func (u *ui) say(text, hint string) {
 }
 
 func (u *ui) sayLocked(text, hint string) {
-	message := "gpg-bridge: " + text + "\n"
+	message := "gpg-bridge: " + strings.ReplaceAll(text, "\n", "; ") + "\n" // errors.Join makes lines
 	if hint != "" {
 		message += "gpg-bridge: " + hint + "\n"
 	}
@@ -77,6 +77,15 @@ func (u *ui) warn(err error) {
 	defer u.mu.Unlock()
 	if !u.quiet {
 		u.sayLocked("warning: "+err.Error(), hintOf(err))
+	}
+}
+
+// tell says what happens, where that is all there is to see.
+func (u *ui) tell(text string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.quiet {
+		u.sayLocked(text, "")
 	}
 }
 

@@ -1,0 +1,53 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const signalPatience = 20 * time.Second
+
+// sendSelf sends this process signals, one after the other.
+func sendSelf(t *testing.T, signals ...syscall.Signal) {
+	t.Helper()
+	for _, sig := range signals {
+		require.NoError(t, syscall.Kill(os.Getpid(), sig))
+	}
+}
+
+func requireEnded(t *testing.T, ctx context.Context, why string) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		require.ErrorContains(t, context.Cause(ctx), why)
+	case <-time.After(signalPatience):
+		require.Fail(t, "the signal did not come")
+	}
+}
+
+func TestSignalsEndTheRun(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		ctx, stop := untilSignalled(t.Context())
+		sendSelf(t, syscall.SIGPIPE, sig)
+		requireEnded(t, ctx, sig.String())
+		stop()
+	}
+}
+
+// What nohup has ignored stays ignored.
+func TestIgnoredSignalStaysIgnored(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	ctx, stop := untilSignalled(t.Context())
+	defer stop()
+	sendSelf(t, syscall.SIGHUP, syscall.SIGTERM)
+	requireEnded(t, ctx, syscall.SIGTERM.String())
+}
