@@ -23,6 +23,9 @@ func (s *Server) SSH(args ...string) *exec.Cmd {
 	return exec.Command(testenv.Tool(s.t, "ssh"), append([]string{"-F", s.ConfigFile}, args...)...)
 }
 
+// home is the home directory of sessions without an account of their own.
+func (s *Server) home() string { return filepath.Join(s.dir, "home") }
+
 func (s *Server) sshdConfig() string { return filepath.Join(s.dir, "sshd_config") }
 
 func (s *Server) makeKeys() {
@@ -77,6 +80,11 @@ func (s *Server) serverLines() []string {
 		global = append(global, line)
 	}
 	setenv = append(setenv, s.marker)
+	if s.config.Account == nil {
+		// The rc files of whoever runs the test are not the test's, and a
+		// session that is killed must not leave half of their work behind.
+		setenv = append(setenv, "HOME="+s.home())
+	}
 	if a := s.config.Account; a != nil && a.path != "" {
 		setenv = append(setenv, "PATH="+a.path)
 	}

@@ -84,6 +84,7 @@ func Start(t testing.TB, config Config) *Server {
 	s.logFile = filepath.Join(s.dir, "log")
 	// sshd reads the authorized_keys as the user who logs in.
 	must(t, os.Chmod(s.dir, 0o755))
+	must(t, os.Mkdir(s.home(), 0o700))
 	s.makeKeys()
 	if os.Geteuid() == 0 {
 		must(t, os.MkdirAll("/run/sshd", 0o755)) // privilege separation directory
