@@ -16,6 +16,7 @@ const (
 	ErrUnexpected     = "ERR 67109138 Unexpected IPC command <GPG Agent>\n" // GPG_ERR_ASS_UNEXPECTED_CMD 274
 	ErrUnknown        = "ERR 67109139 Unknown IPC command <GPG Agent>\n"    // GPG_ERR_ASS_UNKNOWN_CMD 275
 	ErrSyntax         = "ERR 67109140 IPC syntax error <GPG Agent>\n"       // GPG_ERR_ASS_SYNTAX 276
+	ErrLeadingSpace   = "ERR 67109140 IPC syntax error <GPG Agent> - leading white-space\n"
 )
 
 // ErrorCode returns the number of an ERR line, or 0 for any other line.

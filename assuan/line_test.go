@@ -96,6 +96,7 @@ func TestErrorCode(t *testing.T) {
 		ErrUnexpected:         4<<24 | 274,
 		ErrUnknown:            4<<24 | 275,
 		ErrSyntax:             4<<24 | 276,
+		ErrLeadingSpace:       4<<24 | 276,
 		"ERR 67109115\r\n":    67109115,
 		"ERR 67109115":        67109115,
 		"ERR 4294967295 x\n":  4294967295,
@@ -117,7 +118,7 @@ func TestErrorCode(t *testing.T) {
 // TestOwnAnswers pins what gpg needs to see in the lines that we send in the
 // agent's place.
 func TestOwnAnswers(t *testing.T) {
-	for _, line := range []string{ErrNotImplemented, ErrNoAgent, ErrForbidden, ErrUnexpected, ErrUnknown, ErrSyntax} {
+	for _, line := range []string{ErrNotImplemented, ErrNoAgent, ErrForbidden, ErrUnexpected, ErrUnknown, ErrSyntax, ErrLeadingSpace} {
 		require.Equal(t, KindERR, KindOf([]byte(line)), line)
 		require.Equal(t, 4, ErrorCode([]byte(line))>>24, "the source of %q", line)
 		require.LessOrEqual(t, len(line), MaxLine)

@@ -166,7 +166,7 @@ func requireExplained(t *testing.T, output string, said []string) {
 
 func ownAnswer(line string) bool {
 	switch line {
-	case assuan.ErrNotImplemented, assuan.ErrForbidden, assuan.ErrUnexpected, assuan.ErrUnknown, assuan.ErrSyntax:
+	case assuan.ErrNotImplemented, assuan.ErrForbidden, assuan.ErrUnexpected, assuan.ErrUnknown, assuan.ErrSyntax, assuan.ErrLeadingSpace:
 		return true
 	}
 	return false

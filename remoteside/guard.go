@@ -35,7 +35,7 @@ func guardCommand(line []byte) (answer string) {
 	case bytes.IndexByte(line, 0) >= 0: // libassuan would see half the line
 		return assuan.ErrSyntax
 	case len(verb) == 0:
-		return assuan.ErrSyntax
+		return assuan.ErrLeadingSpace
 	case bytes.HasPrefix(line, []byte("D ")):
 		return assuan.ErrNotImplemented
 	case assuan.IsVerb(verb, "D"):

@@ -207,7 +207,7 @@ func (s *session) lost(ctx context.Context, err error) {
 // drain hands the client's lines to the machine for as long as it takes them.
 func (s *session) drain(ctx context.Context) {
 	defer s.taken.Signal()
-	for s.state.takesLines() {
+	for s.state.takesLines() && !s.parting() {
 		line, err := s.in.Next()
 		if err != nil {
 			s.step(ctx, s.fail(fmt.Errorf("the client: %w", err)), nil, false)
@@ -221,6 +221,10 @@ func (s *session) drain(ctx context.Context) {
 		s.deliver(ctx, line)
 	}
 }
+
+// parting reports whether the agent has taken note of a BYE, and is about to
+// close: as for libassuan, nothing that the client sent behind it counts.
+func (s *session) parting() bool { return s.farewell && s.state == stateReady }
 
 // deliver gives the machine one complete line.
 func (s *session) deliver(ctx context.Context, line []byte) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 )
 
 // kind is one of the two emulations: what stands in the file, and what the
@@ -54,7 +53,8 @@ func admitCygwin(conn net.Conn, nonce [16]byte, fault Fault) error {
 	if _, err := io.ReadFull(conn, credentials[:]); err != nil {
 		return err
 	}
-	if pid := binary.LittleEndian.Uint32(credentials[:]); pid != uint32(os.Getpid()) {
+	// The server believes what it is told, if a process can have that id.
+	if pid := int32(binary.LittleEndian.Uint32(credentials[:])); pid <= 0 {
 		return fmt.Errorf("agenttest: the client says that it is process %d", pid)
 	}
 	_, err := conn.Write(credentials[:])
