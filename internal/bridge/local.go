@@ -12,8 +12,12 @@ import (
 type Local struct {
 	Agent *agentside.Agent
 
-	// Keys are the fingerprints of the public keys that the host shall have;
-	// NoKeys: none. With neither, those of all local secret keys.
+	// Keyring is where the public keys are; the zero value is that of this
+	// process.
+	Keyring agentside.Keyring
+
+	// Keys name the public keys that the host shall have; NoKeys: none. With
+	// neither, those of all local secret keys.
 	Keys   []string
 	NoKeys bool
 }
@@ -62,5 +66,5 @@ func (l *Local) wanted(ctx context.Context) ([]agentside.Key, error) {
 	if l.NoKeys {
 		return nil, nil
 	}
-	return agentside.PublicKeys(ctx, l.Keys)
+	return l.Keyring.PublicKeys(ctx, l.Keys)
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
-	"gpg-bridge/agentside"
 	"gpg-bridge/remoteside"
 	"gpg-bridge/sshfwd"
 )
@@ -33,11 +33,17 @@ type Options struct {
 	// Takeover replaces the live forward of somebody else.
 	Takeover bool
 
+	// Meanwhile, where not nil, is called once, when the forward is asked for:
+	// what needs a round trip, too, can share it. It must not block.
+	Meanwhile func()
+
 	// Warn tells the user what went wrong without ending the bridge. It may
 	// be called from any goroutine.
 	Warn func(error)
 
 	Log *slog.Logger
+
+	timing timing // the zero value is defaultTiming
 }
 
 // A Bridge is one forwarded socket on one host with all its sessions. Close
@@ -47,14 +53,21 @@ type Bridge struct {
 	local   *Local
 	options Options
 	server  *remoteside.Server
+	arrived atomic.Uint64 // connections that came through the forward
 
-	path string
+	meanwhile func() // Options.Meanwhile, but once
 
 	stop     context.CancelFunc
-	watching sync.WaitGroup
+	watched  chan struct{} // closed when watch has ended
 	verified chan struct{} // closed when the first verification is over
 
+	// Owned by watch, and by Close when watch has ended.
+	proven bool // a verification has succeeded
+	blind  bool // the server lets nobody look: the path is believed
+	taken  bool // the last look found that the path is not ours
+
 	mu      sync.Mutex
+	path    string
 	forward *sshfwd.Forward
 	lost    error // why the path is not ours, or could not be verified
 	warned  bool  // the agent was reported unreachable
@@ -65,11 +78,20 @@ type Bridge struct {
 // agent's state is found: with an Err the host's own agent is left alone, and
 // gpg is told that no agent is running. ctx bounds the start, not the bridge.
 func Start(ctx context.Context, link Link, local *Local, found Finding, options Options) (*Bridge, error) {
+	if options.timing == (timing{}) {
+		options.timing = defaultTiming()
+	}
 	b := &Bridge{
 		link: link, local: local, options: options,
+		watched:  make(chan struct{}),
 		verified: make(chan struct{}),
 		warned:   found.Err != nil, // by the caller
 	}
+	b.meanwhile = sync.OnceFunc(func() {
+		if options.Meanwhile != nil {
+			options.Meanwhile()
+		}
+	})
 	b.server = remoteside.NewServer(remoteside.Config{
 		Connect: local.Connect, Log: options.Log, Ended: b.sessionEnded, MaxSessions: sessionLimit(),
 	})
@@ -81,49 +103,53 @@ func Start(ctx context.Context, link Link, local *Local, found Finding, options 
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b.stop = stop
-	b.watching.Go(func() { b.watch(running) })
+	go b.watch(running)
 	return b, nil
 }
 
-// open prepares the host and forwards the socket. What stood in the way when
-// the forward was asked for, an agent that was started in between, is removed
-// once more.
 func (b *Bridge) open(ctx context.Context, found Finding) error {
 	if b.options.RemoteSocket != "" {
-		b.path = b.options.RemoteSocket
-		return b.listen(ctx)
+		return b.listen(ctx, b.options.RemoteSocket)
 	}
-	err := b.prepareAndListen(ctx, found)
-	var refused *sshfwd.ForwardRefusedError
-	if errors.As(err, &refused) {
-		err = b.prepareAndListen(ctx, found)
-	}
-	if errors.As(err, &refused) {
-		return remoteside.ExplainRefusal(ctx, b.link, b.path)
-	}
-	return err
+	options := b.prepareOptions(found)
+	options.Takeover = b.options.Takeover
+	return b.prepareAndListen(ctx, options)
 }
 
-func (b *Bridge) prepareAndListen(ctx context.Context, found Finding) error {
-	preparation, err := remoteside.Prepare(ctx, b.link, b.prepareOptions(found))
+// prepareAndListen prepares the host and forwards the socket. What came to be
+// there in between, an agent that was started, is removed once more.
+func (b *Bridge) prepareAndListen(ctx context.Context, options remoteside.PrepareOptions) error {
+	for again := false; ; again = true {
+		err := b.prepareAndListenOnce(ctx, options)
+		var refused *sshfwd.ForwardRefusedError
+		if !errors.As(err, &refused) || refused.Advice != "" {
+			return err
+		}
+		why := remoteside.ExplainRefusal(ctx, b.link, refused.Path)
+		if again || refusalOf(why) != remoteside.RefusedExists {
+			return why
+		}
+	}
+}
+
+func (b *Bridge) prepareAndListenOnce(ctx context.Context, options remoteside.PrepareOptions) error {
+	preparation, err := remoteside.Prepare(ctx, b.link, options)
 	if err != nil {
 		return err
 	}
-	b.path = preparation.Socket
-	err = b.listen(ctx)
+	err = b.listen(ctx, preparation.Socket)
 	imported, importErr := preparation.Wait()
-	if importErr != nil {
+	if importErr != nil && ctx.Err() == nil {
 		b.options.Warn(importErr)
 	}
-	b.options.Log.Debug("host prepared", "socket", b.path, "imported", imported)
+	b.options.Log.Debug("host prepared", "socket", preparation.Socket, "imported", imported)
 	return err
 }
 
 func (b *Bridge) prepareOptions(found Finding) remoteside.PrepareOptions {
 	options := remoteside.PrepareOptions{
-		Takeover: b.options.Takeover,
-		Evict:    found.Err == nil,
-		Export:   agentside.ExportPublic,
+		Evict:  found.Err == nil,
+		Export: b.local.Keyring.ExportPublic,
 	}
 	for _, key := range found.Wanted {
 		options.Wanted = append(options.Wanted, remoteside.Key{Fingerprint: key.Fingerprint, OwnerTrust: key.OwnerTrust})
@@ -131,24 +157,41 @@ func (b *Bridge) prepareOptions(found Finding) remoteside.PrepareOptions {
 	return options
 }
 
-// listen asks for the forward. Sessions belong to the Forward, which waits for
-// them when it is closed.
-func (b *Bridge) listen(ctx context.Context) error {
-	forward, err := b.link.Forward(ctx, b.path, func(ctx context.Context, conn sshfwd.Conn) {
+// listen asks for the forward, in the place of the one that there may be.
+// Sessions belong to the Forward, which waits for them when it is closed.
+func (b *Bridge) listen(ctx context.Context, path string) error {
+	if _, old := b.current(); old != nil {
+		if err := old.Close(ctx); err != nil {
+			b.options.Log.Debug("cancel of the lost forward", "error", err)
+		}
+	}
+	b.meanwhile()
+	forward, err := b.link.Forward(ctx, path, func(ctx context.Context, conn sshfwd.Conn) {
+		b.arrived.Add(1)
 		b.server.ServeConn(ctx, conn)
 	})
 	if err != nil {
 		return err
 	}
-	b.options.Log.Debug("forwarded", "socket", b.path)
+	b.options.Log.Debug("forwarded", "socket", path)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forward = forward
+	b.path, b.forward = path, forward
 	return nil
 }
 
+// current returns the path that is forwarded, and its forward.
+func (b *Bridge) current() (string, *sshfwd.Forward) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.path, b.forward
+}
+
 // Path returns the socket's path on the host.
-func (b *Bridge) Path() string { return b.path }
+func (b *Bridge) Path() string {
+	path, _ := b.current()
+	return path
+}
 
 // sessionEnded warns, once for a bridge, that the agent cannot be reached.
 func (b *Bridge) sessionEnded(r remoteside.Report) {
