@@ -68,18 +68,6 @@ func (k Keyring) findGpg(dirs []string) (string, error) {
 	return "", errNoGpg
 }
 
-// PublicKeys returns the keys that names tell apart, fingerprints or whatever
-// else gpg takes for a user id, or without names those with a secret part; with
-// their ownertrust. It reads the GnuPG home of this process.
-func PublicKeys(ctx context.Context, names []string) ([]Key, error) {
-	return Keyring{}.PublicKeys(ctx, names)
-}
-
-// ExportPublic is Keyring.ExportPublic for the GnuPG home of this process.
-func ExportPublic(ctx context.Context, fingerprints []string) ([]byte, error) {
-	return Keyring{}.ExportPublic(ctx, fingerprints)
-}
-
 // PublicKeys returns the keys that are named, or without names those with a
 // secret part; with their ownertrust, in the keyring's order.
 func (k Keyring) PublicKeys(ctx context.Context, names []string) ([]Key, error) {

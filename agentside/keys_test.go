@@ -41,10 +41,10 @@ func TestPublicKeysOfThisProcess(t *testing.T) {
 	h := gpghome.ForTest(t)
 	alice := newKey(t, h, "Alice")
 	t.Setenv("GNUPGHOME", h.Dir())
-	keys, err := agentside.PublicKeys(t.Context(), nil)
+	keys, err := agentside.Keyring{}.PublicKeys(t.Context(), nil)
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
-	out, err := agentside.ExportPublic(t.Context(), []string{alice.Fingerprint})
+	out, err := agentside.Keyring{}.ExportPublic(t.Context(), []string{alice.Fingerprint})
 	require.NoError(t, err)
 	require.NotEmpty(t, out)
 }
@@ -97,7 +97,7 @@ func TestKeyringIsBounded(t *testing.T) {
 	script := "#!/bin/sh\nhead -c 5000000 /dev/zero\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "gpg"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	_, err := agentside.ExportPublic(t.Context(), []string{absent})
+	_, err := agentside.Keyring{}.ExportPublic(t.Context(), []string{absent})
 	require.ErrorContains(t, err, "4 MiB")
 }
 
