@@ -2,6 +2,7 @@ package sshfwd
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -13,11 +14,11 @@ type openedChannel struct {
 	err  error
 }
 
-// OpenAhead begins to open a session's channel, which the next Session or Run
-// takes instead of opening one: its round trip is then made beside another's.
-// It does not wait. Where the server refuses (MaxSessions in sshd_config(5)),
-// the next Session opens its own. A channel that nobody takes ends with the
-// connection.
+// OpenAhead begins to open a session's channel, which the next Session takes
+// instead of opening one: its round trip is then made beside others'. It does
+// not wait. Where the server refuses (MaxSessions in sshd_config(5)), the next
+// Session opens its own; where the server then refuses a Run's, the Run takes
+// this one. A channel that nobody takes ends with the connection.
 func (c *Client) OpenAhead() {
 	ahead := make(chan openedChannel, 1)
 	c.mu.Lock()
@@ -34,20 +35,51 @@ func (c *Client) OpenAhead() {
 
 // sessionChannel returns the channel that was opened ahead, or opens one.
 func (c *Client) sessionChannel(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error) {
+	if opened, ok := c.takeAhead(ctx); ok {
+		return opened.ch, opened.reqs, opened.err
+	}
+	return c.openSessionChannel(ctx)
+}
+
+// openSessionChannel asks a second time when it was refused: sshd counts a
+// session that has just ended until it has gone round its loop once more
+// (channel_garbage_collect in channels.c), which matters with MaxSessions 1.
+func (c *Client) openSessionChannel(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error) {
+	ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
+	var refused *ssh.OpenChannelError
+	if errors.As(err, &refused) {
+		return openChannel(ctx, c.conn, "session", nil)
+	}
+	return ch, reqs, err
+}
+
+// runChannel opens a channel, or takes the one that was opened ahead where the
+// server grants no second one.
+func (c *Client) runChannel(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error) {
+	ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
+	var refused *ssh.OpenChannelError
+	if errors.As(err, &refused) {
+		if opened, ok := c.takeAhead(ctx); ok {
+			return opened.ch, opened.reqs, opened.err
+		}
+	}
+	return ch, reqs, err
+}
+
+// takeAhead waits for the channel that was opened ahead. There is none, with
+// ok false, if there never was or the server refused it.
+func (c *Client) takeAhead(ctx context.Context) (opened openedChannel, ok bool) {
 	c.mu.Lock()
 	ahead := c.ahead
 	c.ahead = nil
 	c.mu.Unlock()
 	if ahead == nil {
-		return openChannel(ctx, c.conn, "session", nil)
+		return openedChannel{}, false
 	}
 	select {
-	case opened := <-ahead:
-		if opened.err == nil {
-			return opened.ch, opened.reqs, nil
-		}
+	case opened = <-ahead:
+		return opened, opened.err == nil
 	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
+		return openedChannel{err: context.Cause(ctx)}, true
 	}
-	return openChannel(ctx, c.conn, "session", nil)
 }

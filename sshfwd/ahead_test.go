@@ -3,6 +3,7 @@ package sshfwd
 import (
 	"bytes"
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -39,17 +40,31 @@ func TestOpenAheadIsTakenOnce(t *testing.T) {
 	client := embedded(t, countingSessions(&opened, 0))
 	client.OpenAhead()
 	client.OpenAhead()
-	require.NoError(t, client.Run(testContext(t), "true", nil, nil, nil))
-	require.EqualValues(t, 1, opened.Load())
-	require.NoError(t, client.Run(testContext(t), "true", nil, nil, nil))
-	require.EqualValues(t, 2, opened.Load())
+	for sessions := range int32(2) {
+		_, err := client.Session(testContext(t), SessionRequest{Command: "true"})
+		require.NoError(t, err)
+		require.Equal(t, sessions+1, opened.Load())
+	}
+}
+
+// A Run leaves the channel to the Session, unless the server has no other.
+func TestOpenAheadIsTheSessions(t *testing.T) {
+	client := realLink(t, "MaxSessions 1")
+	client.OpenAhead()
+	var out bytes.Buffer
+	require.NoError(t, client.Run(testContext(t), "sh", strings.NewReader("echo ran\n"), &out, nil))
+	status, err := client.Session(testContext(t), SessionRequest{Command: "echo session; exit 4", Stdout: &out})
+	require.NoError(t, err)
+	require.Equal(t, 4, status)
+	require.Equal(t, "ran\nsession\n", out.String())
 }
 
 func TestOpenAheadRefusedIsOpenedAgain(t *testing.T) {
 	var opened atomic.Int32
 	client := embedded(t, countingSessions(&opened, 1))
 	client.OpenAhead()
-	require.NoError(t, client.Run(testContext(t), "true", nil, nil, nil))
+	_, err := client.Session(testContext(t), SessionRequest{Command: "true"})
+	require.NoError(t, err)
 	require.EqualValues(t, 2, opened.Load())
 }
 
@@ -58,7 +73,8 @@ func TestOpenAheadUnanswered(t *testing.T) {
 	client.OpenAhead()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, client.Run(ctx, "true", nil, nil, nil), context.Canceled)
+	_, err := client.Session(ctx, SessionRequest{Command: "true"})
+	require.ErrorIs(t, err, context.Canceled)
 	client.OpenAhead() // is in flight when the client is closed
 }
 

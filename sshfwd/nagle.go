@@ -29,7 +29,7 @@ func (c *Client) DisableServerNagle(ctx context.Context) error {
 	if !delaysUntilSession(string(c.conn.ServerVersion())) {
 		return nil
 	}
-	s, err := c.openSession(ctx, nil, nil)
+	s, err := c.openSession(ctx, SessionRequest{isRun: true})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,10 @@ import (
 // after Run has returned. stdin is read by a goroutine that Run does not wait
 // for, since a Read cannot be interrupted: it ends with the Read under way when
 // the command ends. So give a stdin that ends, or that the caller closes.
+//
+// With a stdin the first of it leaves with the request to start the command,
+// whose answer is then not asked for: that saves a round trip. A server that
+// refuses may then leave Run waiting until ctx ends.
 func (c *Client) Run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if command == "" {
 		return errors.New("run: no command")
@@ -27,6 +31,7 @@ func (c *Client) Run(ctx context.Context, command string, stdin io.Reader, stdou
 		Stdin:   stdin,
 		Stdout:  stdout,
 		Stderr:  stderr,
+		isRun:   true,
 	})
 	if err := errors.Join(exit.err(), err); err != nil {
 		return fmt.Errorf("run %q: %w", command, err)

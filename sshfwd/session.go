@@ -59,6 +59,8 @@ type SessionRequest struct {
 	// Started, where not nil, is called when the server has started the shell
 	// or command, before Stdin is read: the moment for raw mode.
 	Started func()
+
+	isRun bool // Run's: see there
 }
 
 // Session runs the request and returns what ssh would exit with: the status
@@ -85,7 +87,7 @@ func (c *Client) Session(ctx context.Context, req SessionRequest) (status int, e
 // runSession returns how the remote command ended. The error is what went
 // wrong apart from that; it is never nil where exit is not known.
 func (c *Client) runSession(ctx context.Context, req SessionRequest) (exit, error) {
-	s, err := c.openSession(ctx, req.Stdout, req.Stderr)
+	s, err := c.openSession(ctx, req)
 	if err != nil {
 		return exit{}, err
 	}
@@ -144,8 +146,12 @@ type session struct {
 }
 
 // openSession opens the channel, on which nothing runs yet.
-func (c *Client) openSession(ctx context.Context, stdout, stderr io.Writer) (*session, error) {
-	ch, reqs, err := c.sessionChannel(ctx)
+func (c *Client) openSession(ctx context.Context, req SessionRequest) (*session, error) {
+	open := c.sessionChannel
+	if req.isRun {
+		open = c.runChannel
+	}
+	ch, reqs, err := open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
@@ -153,8 +159,8 @@ func (c *Client) openSession(ctx context.Context, stdout, stderr io.Writer) (*se
 		ch:     ch,
 		done:   make(chan struct{}),
 		over:   make(chan struct{}),
-		stdout: gate{w: stdout},
-		stderr: gate{w: stderr},
+		stdout: gate{w: req.Stdout},
+		stderr: gate{w: req.Stderr},
 		breaks: make(chan struct{}, 1),
 		quit:   make(chan struct{}),
 	}
@@ -221,7 +227,14 @@ func (s *session) start(ctx context.Context, req SessionRequest) error {
 	case req.Command == "":
 		return s.request(ctx, "shell", nil)
 	}
-	return s.request(ctx, "exec", ssh.Marshal(struct{ Command string }{req.Command}))
+	exec := ssh.Marshal(struct{ Command string }{req.Command})
+	if req.isRun && req.Stdin != nil {
+		if _, err := s.ch.SendRequest("exec", false, exec); err != nil {
+			return fmt.Errorf("start a session: %w", err)
+		}
+		return nil
+	}
+	return s.request(ctx, "exec", exec)
 }
 
 func ptyRequest(pty *PTY) []byte {
