@@ -3,8 +3,15 @@ package sshfwd
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/crypto/ssh"
+)
+
+// The waits between the tries to open a session's channel: 6 of them.
+const (
+	firstOpenWait = 20 * time.Millisecond
+	lastOpenWait  = 32 * firstOpenWait
 )
 
 // An openedChannel is the server's answer to an open.
@@ -41,16 +48,23 @@ func (c *Client) sessionChannel(ctx context.Context) (ssh.Channel, <-chan *ssh.R
 	return c.openSessionChannel(ctx)
 }
 
-// openSessionChannel asks a second time when it was refused: sshd counts a
-// session that has just ended until it has gone round its loop once more
-// (channel_garbage_collect in channels.c), which matters with MaxSessions 1.
+// openSessionChannel asks again when it was refused, for somewhat over a
+// second: with MaxSessions 1 another session of ours may be about to end, and
+// sshd counts one that has ended until it has gone round its loop once more
+// (channel_garbage_collect in channels.c).
 func (c *Client) openSessionChannel(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error) {
-	ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
-	var refused *ssh.OpenChannelError
-	if errors.As(err, &refused) {
-		return openChannel(ctx, c.conn, "session", nil)
+	for wait := firstOpenWait; ; wait *= 2 {
+		ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) || wait > lastOpenWait {
+			return ch, reqs, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
 	}
-	return ch, reqs, err
 }
 
 // runChannel opens a channel, or takes the one that was opened ahead where the
@@ -58,12 +72,13 @@ func (c *Client) openSessionChannel(ctx context.Context) (ssh.Channel, <-chan *s
 func (c *Client) runChannel(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error) {
 	ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
 	var refused *ssh.OpenChannelError
-	if errors.As(err, &refused) {
-		if opened, ok := c.takeAhead(ctx); ok {
-			return opened.ch, opened.reqs, opened.err
-		}
+	if !errors.As(err, &refused) {
+		return ch, reqs, err
 	}
-	return ch, reqs, err
+	if opened, ok := c.takeAhead(ctx); ok {
+		return opened.ch, opened.reqs, opened.err
+	}
+	return c.openSessionChannel(ctx)
 }
 
 // takeAhead waits for the channel that was opened ahead. There is none, with

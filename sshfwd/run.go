@@ -19,9 +19,9 @@ import (
 // for, since a Read cannot be interrupted: it ends with the Read under way when
 // the command ends. So give a stdin that ends, or that the caller closes.
 //
-// With a stdin the first of it leaves with the request to start the command,
-// whose answer is then not asked for: that saves a round trip. A server that
-// refuses may then leave Run waiting until ctx ends.
+// The first of stdin leaves a round trip after the command: sshd opens the
+// channel's window when the command has started (session_set_fds in session.c),
+// so there is nothing to be gained by not waiting for its answer.
 func (c *Client) Run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if command == "" {
 		return errors.New("run: no command")

@@ -227,14 +227,7 @@ func (s *session) start(ctx context.Context, req SessionRequest) error {
 	case req.Command == "":
 		return s.request(ctx, "shell", nil)
 	}
-	exec := ssh.Marshal(struct{ Command string }{req.Command})
-	if req.isRun && req.Stdin != nil {
-		if _, err := s.ch.SendRequest("exec", false, exec); err != nil {
-			return fmt.Errorf("start a session: %w", err)
-		}
-		return nil
-	}
-	return s.request(ctx, "exec", exec)
+	return s.request(ctx, "exec", ssh.Marshal(struct{ Command string }{req.Command}))
 }
 
 func ptyRequest(pty *PTY) []byte {

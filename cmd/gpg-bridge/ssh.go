@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -177,20 +176,25 @@ func (r *sshRun) once(ctx context.Context, use func(context.Context, *bridge.Bri
 		return &exitError{exitConnection, err}
 	}
 	defer r.client.Close()
-	b, err := r.bridge(ctx, local, check.wait())
-	if b != nil {
-		defer r.closeBridge(ctx, b)
+	coming := r.bringUp(ctx, local, check.wait())
+	defer r.takeDown(ctx, coming)
+	if !r.mayOverlap() || !coming.isRequested() {
+		<-coming.done
+		if coming.err != nil && r.bridgeIsAll() {
+			return &exitError{exitConnection, coming.err}
+		}
 	}
-	if err != nil && r.bridgeIsAll() {
+	coming.warnOnce(ctx, r.ui)
+	if err := r.openForwards(ctx, coming.bridge()); err != nil {
 		return &exitError{exitConnection, err}
 	}
-	if err != nil {
-		r.ui.warn(err)
-	}
-	if err := r.openForwards(ctx, b); err != nil {
-		return &exitError{exitConnection, err}
-	}
-	return use(ctx, b)
+	return use(ctx, coming.bridge())
+}
+
+// mayOverlap reports whether the session may start while the host has not yet
+// answered to the forward: not where the answer decides what comes next.
+func (r *sshRun) mayOverlap() bool {
+	return !r.bridgeIsAll() && len(r.config.Forwards.Remote) == 0
 }
 
 func (r *sshRun) resolve(ctx context.Context) (err error) {
@@ -215,49 +219,11 @@ func (r *sshRun) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// bridge brings the bridge up. The bridge may be there although the error says
-// that the local agent cannot be used: gpg on the host is then told so, and
-// starts no agent of its own.
-func (r *sshRun) bridge(ctx context.Context, local *bridge.Local, found bridge.Finding) (*bridge.Bridge, error) {
-	b, err := bridge.Start(ctx, r.client, local, found, bridge.Options{
-		RemoteSocket: r.flags.remote.socket,
-		Takeover:     r.flags.remote.takeover,
-		Meanwhile:    r.openAhead,
-		Warn:         r.ui.warn,
-		Log:          r.ui.log(r.flags.verbose),
-	})
-	if found.Err != nil {
-		err = fmt.Errorf("the local agent cannot be used: %w", found.Err)
-	}
-	return b, err
-}
-
-// openAhead opens the session's channel before its turn.
-func (r *sshRun) openAhead() {
-	if !r.onlyForward() {
-		r.client.OpenAhead()
-	}
-}
-
 // onlyForward reports whether no session is wanted: -N, or SessionType none.
 func (r *sshRun) onlyForward() bool { return r.flags.noShell || r.config.SessionType == "none" }
 
 // bridgeIsAll reports whether there is no point in going on without a bridge.
 func (r *sshRun) bridgeIsAll() bool { return r.onlyForward() || r.config.ExitOnForwardFailure }
-
-// closeBridge tidies up on the host. It has its own time: ctx is over when a
-// signal ended the session.
-func (r *sshRun) closeBridge(ctx context.Context, b *bridge.Bridge) {
-	timeout := closeTimeout
-	if r.disconnected { // perhaps because the link is dead
-		timeout = hurriedCloseTimeout
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	if err := b.Close(ctx); err != nil {
-		r.ui.log(r.flags.verbose).Debug("the bridge was not taken down cleanly", "error", err)
-	}
-}
 
 // localCheck is the check of the local side while the host is being connected
 // to.

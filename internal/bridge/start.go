@@ -33,9 +33,11 @@ type Options struct {
 	// Takeover replaces the live forward of somebody else.
 	Takeover bool
 
-	// Meanwhile, where not nil, is called once, when the forward is asked for:
-	// what needs a round trip, too, can share it. It must not block.
-	Meanwhile func()
+	// Requested, where not nil, is called at most once, when the forward is
+	// about to be asked for and nothing else is left to be done: a command
+	// that is started now finds the socket there, since the server takes one
+	// request after the other, unless it refuses. It must not block.
+	Requested func()
 
 	// Warn tells the user what went wrong without ending the bridge. It may
 	// be called from any goroutine.
@@ -55,7 +57,7 @@ type Bridge struct {
 	server  *remoteside.Server
 	arrived atomic.Uint64 // connections that came through the forward
 
-	meanwhile func() // Options.Meanwhile, but once
+	requested func() // Options.Requested, but once
 
 	stop     context.CancelFunc
 	watched  chan struct{} // closed when watch has ended
@@ -87,9 +89,9 @@ func Start(ctx context.Context, link Link, local *Local, found Finding, options 
 		verified: make(chan struct{}),
 		warned:   found.Err != nil, // by the caller
 	}
-	b.meanwhile = sync.OnceFunc(func() {
-		if options.Meanwhile != nil {
-			options.Meanwhile()
+	b.requested = sync.OnceFunc(func() {
+		if options.Requested != nil {
+			options.Requested()
 		}
 	})
 	b.server = remoteside.NewServer(remoteside.Config{
@@ -109,6 +111,7 @@ func Start(ctx context.Context, link Link, local *Local, found Finding, options 
 
 func (b *Bridge) open(ctx context.Context, found Finding) error {
 	if b.options.RemoteSocket != "" {
+		b.requested()
 		return b.listen(ctx, b.options.RemoteSocket)
 	}
 	options := b.prepareOptions(found)
@@ -136,6 +139,9 @@ func (b *Bridge) prepareAndListenOnce(ctx context.Context, options remoteside.Pr
 	preparation, err := remoteside.Prepare(ctx, b.link, options)
 	if err != nil {
 		return err
+	}
+	if len(preparation.Missing) == 0 {
+		b.requested()
 	}
 	err = b.listen(ctx, preparation.Socket)
 	imported, importErr := preparation.Wait()
@@ -165,7 +171,6 @@ func (b *Bridge) listen(ctx context.Context, path string) error {
 			b.options.Log.Debug("cancel of the lost forward", "error", err)
 		}
 	}
-	b.meanwhile()
 	forward, err := b.link.Forward(ctx, path, func(ctx context.Context, conn sshfwd.Conn) {
 		b.arrived.Add(1)
 		b.server.ServeConn(ctx, conn)

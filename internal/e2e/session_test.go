@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gpg-bridge/internal/sshdtest"
 	"gpg-bridge/internal/testenv"
 )
 
@@ -155,6 +156,15 @@ func TestSocketIsRemovedInTheEnd(t *testing.T) {
 	s := stage{}.set(t)
 	r := s.run(t, "host", `test -S "$(gpgconf --list-dirs agent-socket)"`)
 	r.requireOK(t)
+	s.requireNoSocket(t)
+}
+
+// A server that grants one session at a time gets one at a time.
+func TestOneSessionOnly(t *testing.T) {
+	s := stage{sshd: sshdtest.Config{Options: []string{"MaxSessions 1"}}}.set(t)
+	for range 3 {
+		s.runSigning(t)
+	}
 	s.requireNoSocket(t)
 }
 
