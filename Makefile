@@ -14,7 +14,7 @@ demo: build ## the main job, with nothing of yours touched
 	@$(GO) run ./internal/demo $(BIN)
 
 test: check ## everything, against real gpg, gpg-agent, ssh and sshd
-	@sh internal/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps bash:bash vim:vim socat:socat bsdutils:script dropbear-bin:dropbear
+	@sh internal/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps bash:bash vim:vim socat:socat bsdutils:script dropbear-bin:dropbear busybox:busybox ksh93u+m:ksh mksh:mksh yash:yash zsh:zsh
 	$(GO) test -race -timeout 12m ./...
 
 check: ## formatting, and that it builds and vets for every system

@@ -7,7 +7,7 @@
 # may have printed something without a line feed.
 say() { printf '\n%s %s\n' "$mark" "$*"; }
 has() { command -v "$1" >/dev/null 2>&1; }
-end() { say "$@"; exit 0; }
+finish() { say "$@"; exit 0; }
 say start
 
 # A non-interactive shell often lacks what macOS and the BSDs add in profiles.
@@ -21,7 +21,7 @@ lf='
 gpg=gpg
 has gpg || gpg=gpg2
 has "$gpg" || gpg=
-has gpgconf || end nogpg ${gpg:+gpgconf}
+has gpgconf || finish nogpg ${gpg:+gpgconf}
 
 dirs() { gpgconf --list-dirs "$1" </dev/null 2>/dev/null; }
 keyring() { "$gpg" --batch --no-tty --no-autostart --no-auto-check-trustdb "$@" </dev/null 2>/dev/null; }
@@ -116,17 +116,17 @@ evict_agent() {
 gpgconf --create-socketdir </dev/null >/dev/null 2>&1
 sock=$(dirs agent-socket)
 case $sock in
-*"$lf"*) end error path ;;
+*"$lf"*) finish error path ;;
 /*/*) ;;
-*) end error path ;;
+*) finish error path ;;
 esac
 home=$(dirs homedir)
 # gpg makes its home itself, with what belongs into it.
 [ -d "$home" ] || [ -z "$gpg" ] || keyring --list-keys >/dev/null
 dir=${sock%/*}
 [ -d "$dir" ] || mkdir -p "$dir" </dev/null 2>/dev/null
-[ -d "$dir" ] || end error nodir "$sock"
-[ -w "$dir" ] || end error readonly "$sock"
+[ -d "$dir" ] || finish error nodir "$sock"
+[ -w "$dir" ] || finish error readonly "$sock"
 
 # With no-autostart a gpg that uses keyboxd fails unless it runs already.
 if grep -q '^[[:space:]]*use-keyboxd' "$home/common.conf" "$(dirs sysconfdir)/common.conf" </dev/null 2>/dev/null; then
@@ -152,22 +152,22 @@ fi
 if [ -S "$sock" ]; then
 	who_answers
 	case $who in
-	held) [ "$takeover" = 1 ] || end held "$sock" ;;
+	held) [ "$takeover" = 1 ] || finish held "$sock" ;;
 	own)
-		[ "$evict" = 1 ] || end own "$pid" "$sock"
+		[ "$evict" = 1 ] || finish own "$pid" "$sock"
 		evict_agent
 		;;
 	esac
 elif [ -d "$sock" ]; then
-	end error directory "$sock"
+	finish error directory "$sock"
 elif [ -e "$sock" ]; then
 	read -r line <"$sock"
-	[ "$line" = '%Assuan%' ] && end error redirect "$sock"
-	end error file "$sock"
+	[ "$line" = '%Assuan%' ] && finish error redirect "$sock"
+	finish error file "$sock"
 fi
 rm -f "$sock" </dev/null 2>/dev/null
 if [ -e "$sock" ] || [ -L "$sock" ]; then
-	end error unremovable "$sock"
+	finish error unremovable "$sock"
 fi
 say ready "$sock"
 
@@ -180,4 +180,4 @@ for line in $trust; do
 	*" ${line%%:*} "*) printf '%s\n' "$line" ;;
 	esac
 done | "$gpg" --batch --no-tty --no-autostart --import-ownertrust >/dev/null 2>&1
-end done
+finish done

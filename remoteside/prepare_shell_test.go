@@ -2,7 +2,6 @@ package remoteside_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testenv"
 	"gpg-bridge/remoteside"
 )
 
@@ -38,15 +38,11 @@ func TestPrepareLoginShells(t *testing.T) {
 	}
 }
 
-// TestPrepareOtherShells: what is called sh differs. The ones that this machine
-// has stand in for it.
+// TestPrepareOtherShells: what is called sh differs.
 func TestPrepareOtherShells(t *testing.T) {
 	for _, shell := range []string{"bash", "dash", "busybox", "ksh", "mksh", "yash", "zsh"} {
 		t.Run(shell, func(t *testing.T) {
-			program, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skip(err)
-			}
+			program := testenv.Tool(t, shell)
 			path := linksWithout(t, "sh")
 			require.NoError(t, os.Symlink(program, filepath.Join(path, "sh")))
 			r := newRemote(t, sshdtest.AccountConfig{}, sshdtest.Config{Options: []string{"SetEnv PATH=" + path}})
