@@ -105,7 +105,7 @@ func TestProxyCommandFails(t *testing.T) {
 		{name: "dies at once", command: "sh -c 'echo $$ >" + pid + "; echo oops >&2; exit 3'", want: "it ended with exit status 3", said: "oops\n"},
 		{name: "does not exist", command: "/nonexistent %h", want: "it ended with exit status 127", said: "nonexistent"},
 		{name: "ends well, too early", command: "true", want: "no SSH connection"},
-		{name: "closes its output", command: "sh -c 'echo $$ >" + pid + "; exec tail -f /dev/null >&-'", want: "no SSH connection"},
+		{name: "closes its output", command: "sh -c 'echo $$ >" + pid + "; exec sleep 600 >&-'", want: "no SSH connection"},
 		{name: "hangs", command: "sh -c 'echo $$ >" + pid + "; exec tail -f /dev/null'", want: ErrNoAnswer.Error(), option: "ConnectTimeout=1"},
 		{name: "garbage", command: "sh -c 'echo $$ >" + pid + "; head -c 100000 /dev/urandom; exec cat'", want: "no SSH connection"},
 		{name: "garbage in a line", command: "printf 'SSH-1.5-\\033[31mx\\r\\n'", want: "no SSH connection"},

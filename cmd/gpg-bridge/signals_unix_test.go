@@ -45,7 +45,12 @@ func TestSignalsEndTheRun(t *testing.T) {
 // What nohup has ignored stays ignored.
 func TestIgnoredSignalStaysIgnored(t *testing.T) {
 	signal.Ignore(syscall.SIGHUP)
-	defer signal.Reset(syscall.SIGHUP)
+	t.Cleanup(func() { // Reset alone would leave it ignored
+		again := make(chan os.Signal, 1)
+		signal.Notify(again, syscall.SIGHUP)
+		signal.Stop(again)
+		require.False(t, signal.Ignored(syscall.SIGHUP))
+	})
 	ctx, stop := untilSignalled(t.Context())
 	defer stop()
 	sendSelf(t, syscall.SIGHUP, syscall.SIGTERM)
