@@ -12,8 +12,10 @@ const smallRead = 2 * 1448
 
 // wireConn is the TCP connection below SSH. It counts what arrives, and has the
 // kernel acknowledge small packets at once: sshd up to 10.0 leaves Nagle's
-// algorithm on until a session starts, so that its second small packet waits
+// algorithm on until a session starts (set_nodelay, which in session.c only
+// do_exec_pty and do_exec_no_pty call), so that its second small packet waits
 // for our acknowledgement of the first, which the kernel would delay by 40 ms.
+// Any command run on the host has ended that.
 type wireConn struct {
 	net.Conn
 	raw   syscall.RawConn // nil where there is no socket to set the option on
