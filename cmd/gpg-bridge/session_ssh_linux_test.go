@@ -70,12 +70,15 @@ type ending struct {
 var (
 	ownWords  = regexp.MustCompile(`(?m)^gpg-bridge: .*\n`)
 	lineEnds  = regexp.MustCompile(`\r+\n`)
+	sshsLoss  = regexp.MustCompile(`(?m)^(Read from remote host .*\n)?client_loop: send disconnect: .*\n`)
 	sshsWords = regexp.MustCompile(`(?m)^(Cannot execute command-line|You must specify|subsystem request failed|Terminated|Killed by|bind \[|channel_setup_fwd|Could not request local|(Warning|Error): remote port|unix_listener).*\n`)
 )
 
-// plain takes out what the two programs say in words of their own.
+// plain takes out what the two programs say in words of their own. Of a lost
+// connection ssh says what it was doing just then: reading, or writing.
 func plain(text string) string {
 	text = lineEnds.ReplaceAllString(text, "\n")
+	text = sshsLoss.ReplaceAllString(text, "Connection to 127.0.0.1 closed by remote host.\n")
 	return sshsWords.ReplaceAllString(ownWords.ReplaceAllString(text, ""), "")
 }
 
