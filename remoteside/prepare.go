@@ -109,8 +109,8 @@ func Prepare(ctx context.Context, host Host, options PrepareOptions) (*Preparati
 	p.cancel = cancel
 	reader, writer := io.Pipe()
 	p.stdin = reader
-	p.running.Go(func() { p.run(running, host) })
-	p.running.Go(func() { p.feed(running, writer, prepareScript(marker, options), options.Export) })
+	p.running.Go(func() { p.run(running, host, prepareCommand(marker, options)) })
+	p.running.Go(func() { p.feed(running, writer, marker, options.Export) })
 	if err := p.verdict(ctx); err != nil {
 		p.join()
 		return nil, err
@@ -120,17 +120,18 @@ func Prepare(ctx context.Context, host Host, options PrepareOptions) (*Preparati
 }
 
 // run owns the command. The feeder is released when it has ended.
-func (p *Preparation) run(ctx context.Context, host Host) {
+func (p *Preparation) run(ctx context.Context, host Host, command string) {
 	defer close(p.ended)
-	p.runErr = host.Run(ctx, shellCommand, p.stdin, p.report, &p.stderr)
+	p.runErr = host.Run(ctx, command, p.stdin, p.report, &p.stderr)
 	_ = p.stdin.CloseWithError(errEnded)
 }
 
-// feed writes the command's input: the script, and when the host is ready the
-// keys, which its shell must not have read ahead.
-func (p *Preparation) feed(ctx context.Context, w *io.PipeWriter, script string, export func(context.Context, []string) ([]byte, error)) {
+// feed writes the command's input: a line with the marker, and the keys when the
+// host is ready. What runs in place of a shell and waits for input (cat,
+// sftp-server) shows by that line that it does.
+func (p *Preparation) feed(ctx context.Context, w *io.PipeWriter, marker string, export func(context.Context, []string) ([]byte, error)) {
 	defer func() { _ = w.Close() }()
-	if _, err := io.WriteString(w, script); err != nil {
+	if _, err := io.WriteString(w, marker+"\n"); err != nil {
 		return
 	}
 	select {

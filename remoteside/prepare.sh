@@ -1,7 +1,8 @@
 # The preparation of a host, for any POSIX sh. Go puts the variables mark,
-# takeover, evict, wanted and trust before it, and the whole into braces: the
-# shell reads it to the end before it runs it, and leaves the rest of its
-# standard input, the keys, to gpg. So every other child gets </dev/null.
+# takeover, evict, wanted and trust before it, takes out comments and
+# indentation, and makes it the argument of a command. Standard input is a line
+# with the marker, and the keys, which are gpg's: every other child gets
+# </dev/null.
 #
 # It speaks in lines that begin with $mark. They start on a new line: rc files
 # may have printed something without a line feed.
@@ -173,6 +174,7 @@ say ready "$sock"
 
 # 4. The public keys, from standard input.
 [ -n "$missing" ] || exit 0
+read -r line
 "$gpg" --batch --no-tty --no-autostart --status-fd 1 --import 2>&1 |
 	sed -n -e "s/^\[GNUPG:\] IMPORT_OK [0-9]* /$mark imported /p" -e "s/^gpg: \(.\{1,300\}\).*/$mark note \1/p"
 for line in $trust; do

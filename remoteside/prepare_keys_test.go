@@ -57,7 +57,7 @@ func TestPrepareImportsMissingKeysWithOwnertrust(t *testing.T) {
 	again := r.prepare(t, options)
 	require.Empty(t, again.Missing)
 	require.Equal(t, [][]string{{alice.Fingerprint}}, asked, "asked once, for what was missing")
-	require.Equal(t, []string{"sh", "sh"}, r.runs)
+	require.Len(t, r.runs, 2)
 	require.Eventually(t, func() bool { return len(r.Processes()) == 0 }, patience, 10*time.Millisecond,
 		"no agent was started")
 }

@@ -10,10 +10,20 @@ import (
 	"strings"
 )
 
-// shellCommand is what is executed on the host: a name that means the same to
-// every login shell, where `sh -c '…'` would be quoted differently in fish,
-// tcsh and rbash.
+// shellCommand is what runs a script from its standard input: a name that means
+// the same to every login shell.
 const shellCommand = "sh"
+
+// oneWord decodes the script that is its argument. Login shells agree on no way
+// of quoting, except for what stands between single quotes and has neither a
+// quote, nor a backslash (fish), nor an exclamation mark or a line feed (tcsh).
+// So those four go as characters that scripts do without, and awk, which can
+// say them by number, gives them back.
+const oneWord = `set -- "$(printf %s "$1" | tr "` + standIns + `" "$(awk -v f=%c%c%c%c%c "BEGIN { printf f, 92, 92, 10, 39, 33 }")")"; eval "$1"`
+
+// standIns are for a backslash, a line feed, a quote and an exclamation mark.
+// They are in no script, nor in the data of prepareCommand.
+const standIns = "~?QZ"
 
 //go:embed prepare.sh
 var prepareBody string
@@ -30,9 +40,12 @@ func newMarker() string {
 	return "gpg-bridge:" + hex.EncodeToString(random[:])
 }
 
-// prepareScript is the script with its data. The fingerprints of the options
-// must have been checked.
-func prepareScript(marker string, options PrepareOptions) string {
+// prepareCommand is the preparation as a command for any login shell. Its
+// standard input stays its own: to be executed costs one round trip, where a
+// script on standard input costs another, since sshd has no window for it
+// before the command runs. The fingerprints of the options must have been
+// checked.
+func prepareCommand(marker string, options PrepareOptions) string {
 	var wanted, trust []string
 	for _, key := range options.Wanted {
 		wanted = append(wanted, key.Fingerprint)
@@ -40,12 +53,31 @@ func prepareScript(marker string, options PrepareOptions) string {
 			trust = append(trust, fmt.Sprintf("%s:%d:", key.Fingerprint, key.OwnerTrust))
 		}
 	}
-	return compound(prepareBody,
+	return commandOf(compact(prepareBody),
 		"mark="+quote(marker),
 		"takeover="+flag(options.Takeover),
 		"evict="+flag(options.Evict),
 		"wanted="+quote(strings.Join(wanted, " ")),
 		"trust="+quote(strings.Join(trust, " ")))
+}
+
+// commandOf is a script with its variables as the argument of oneWord.
+func commandOf(body string, variables ...string) string {
+	script := strings.Join(variables, "\n") + "\n" + body
+	encoded := strings.NewReplacer(`\`, standIns[0:1], "\n", standIns[1:2], "'", standIns[2:3], "!", standIns[3:4]).Replace(script)
+	return shellCommand + " -c '" + oneWord + "' " + shellCommand + " '" + encoded + "'"
+}
+
+// compact leaves out what is there for the reader: indentation, comments, empty
+// lines.
+func compact(body string) string {
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(body, "\r\n", "\n")) {
+		if line = strings.TrimLeft(line, "\t"); line != "\n" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // compound puts a script and its variables into one compound command, which the

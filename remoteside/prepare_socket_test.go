@@ -23,7 +23,7 @@ func TestPrepareFreshAccount(t *testing.T) {
 	require.Equal(t, r.socket(), p.Socket)
 	require.Regexp(t, `^2\.`, p.Version)
 	require.Equal(t, os.FileMode(0o700), mode(t, r.Path(".gnupg")))
-	require.Equal(t, []string{"sh"}, r.runs)
+	require.Len(t, r.runs, 1)
 	require.Eventually(t, func() bool { return len(r.Processes()) == 0 }, patience, 10*time.Millisecond,
 		"nothing was started on the host")
 }

@@ -20,8 +20,8 @@ import (
 // the command ends. So give a stdin that ends, or that the caller closes.
 //
 // The first of stdin leaves a round trip after the command: sshd opens the
-// channel's window when the command has started (session_set_fds in session.c),
-// so there is nothing to be gained by not waiting for its answer.
+// channel's window when the command has started (session_set_fds in session.c).
+// What has to be there sooner belongs into the command.
 func (c *Client) Run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if command == "" {
 		return errors.New("run: no command")
@@ -34,7 +34,7 @@ func (c *Client) Run(ctx context.Context, command string, stdin io.Reader, stdou
 		isRun:   true,
 	})
 	if err := errors.Join(exit.err(), err); err != nil {
-		return fmt.Errorf("run %q: %w", command, err)
+		return fmt.Errorf("run %.40q: %w", command, err)
 	}
 	return nil
 }
