@@ -4,7 +4,7 @@
 GO ?= go
 BIN := bin/gpg-bridge
 
-.PHONY: build demo test check bench clean
+.PHONY: build demo test check bench stress fuzz clean
 
 build: ## the program, in bin/
 	$(GO) build -trimpath -o $(BIN) ./cmd/gpg-bridge
@@ -15,6 +15,7 @@ demo: build ## the main job, with nothing of yours touched
 
 test: check ## everything, against real gpg, gpg-agent, ssh and sshd
 	@sh internal/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps bash:bash vim:vim socat:socat bsdutils:script dropbear-bin:dropbear busybox:busybox ksh93u+m:ksh mksh:mksh yash:yash zsh:zsh
+	@sh internal/hosttest/host.sh build --go-on
 	$(GO) test -race -timeout 12m ./...
 
 check: ## formatting, and that it builds and vets for every system
@@ -29,6 +30,16 @@ check: ## formatting, and that it builds and vets for every system
 bench: build ## gpg-bridge beside OpenSSH's ssh -R, in one run
 	@sh internal/need.sh gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh iproute2:ip
 	@$(GO) run ./internal/bench $(BIN)
+
+stress: build ## 1,000 clients at once, 100,000 sessions; SCALE=0.1 for a tenth
+	@sh internal/need.sh gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh
+	@$(GO) run ./internal/stress -scale $(or $(SCALE),1) $(BIN)
+
+FUZZTIME ?= 1m
+
+fuzz: ## every fuzz target for FUZZTIME, one after the other; TARGETS names some
+	@sh internal/need.sh --go-on openssh-client:ssh-keygen
+	@GO='$(GO)' sh internal/fuzz.sh $(FUZZTIME) $(TARGETS)
 
 clean:
 	rm -rf bin

@@ -138,8 +138,12 @@ func (k Keyring) OwnerTrust(ctx context.Context, fingerprints []string) (map[str
 	if err != nil {
 		return nil, fmt.Errorf("list the ownertrust: %w", err)
 	}
+	return parseOwnerTrust(string(out), fingerprints), nil
+}
+
+func parseOwnerTrust(listing string, fingerprints []string) map[string]int {
 	trust := map[string]int{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(listing) {
 		fields := strings.Split(strings.TrimRight(line, "\r\n"), ":")
 		if len(fields) < 2 || !slices.Contains(fingerprints, fields[0]) {
 			continue
@@ -148,7 +152,7 @@ func (k Keyring) OwnerTrust(ctx context.Context, fingerprints []string) (map[str
 			trust[fields[0]] = value
 		}
 	}
-	return trust, nil
+	return trust
 }
 
 func checkFingerprints(fingerprints []string) error {
@@ -163,16 +167,21 @@ func checkFingerprints(fingerprints []string) error {
 	return nil
 }
 
-// list returns the fingerprints of the primary keys that gpg lists (GnuPG,
-// doc/DETAILS: the first fpr record after a pub or sec record).
+// list returns the fingerprints of the primary keys that gpg lists.
 func (k Keyring) list(ctx context.Context, args ...string) ([]string, error) {
 	out, err := k.gpg(ctx, append([]string{"--with-colons", "--no-auto-check-trustdb"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
+	return parseFingerprints(string(out)), nil
+}
+
+// parseFingerprints takes those of the primary keys (GnuPG, doc/DETAILS: the
+// first fpr record after a pub or sec record).
+func parseFingerprints(listing string) []string {
 	var fingerprints []string
 	primary := false
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(listing) {
 		fields := strings.Split(line, ":")
 		switch fields[0] {
 		case "pub", "sec":
@@ -184,7 +193,7 @@ func (k Keyring) list(ctx context.Context, args ...string) ([]string, error) {
 			primary = false
 		}
 	}
-	return fingerprints, nil
+	return fingerprints
 }
 
 // gpg runs gpg without a terminal and returns what it printed.
@@ -196,6 +205,7 @@ func (k Keyring) gpg(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, keyringTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, append([]string{"--batch", "--no-tty"}, args...)...)
+	withoutConsole(cmd)
 	cmd.Env = k.Env
 	cmd.WaitDelay = time.Second // an agent that gpg started may hold its stderr
 	stdout, stderr := boundedBuffer{limit: maxKeyring}, boundedBuffer{limit: maxKeyringNote}

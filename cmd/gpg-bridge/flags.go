@@ -11,17 +11,22 @@ import (
 type localFlags struct {
 	agentSocket       string
 	allowUnrestricted bool
+	noCompat          bool
 }
 
 func (f *localFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.agentSocket, "agent-socket", "", "the local agent's socket `path` (default: what gpgconf calls agent-extra-socket)")
 	flags.BoolVar(&f.allowUnrestricted, "allow-unrestricted", false, "also use a connection that the agent does not restrict: the host may then do all that you may")
+	flags.BoolVar(&f.noCompat, "no-compat", false, "pass on what an agent before 2.3.8 refuses to a newer gpg, instead of answering it: gpg then finds no subkeys")
 }
 
 // local is the side with the keys, as the flags describe it.
 func (f *localFlags) local() *bridge.Local {
-	return &bridge.Local{Agent: &agentside.Agent{
-		Locator:           &agentside.Locator{AgentSocket: f.agentSocket},
-		AllowUnrestricted: f.allowUnrestricted,
-	}}
+	return &bridge.Local{
+		Agent: &agentside.Agent{
+			Locator:           &agentside.Locator{AgentSocket: f.agentSocket},
+			AllowUnrestricted: f.allowUnrestricted,
+		},
+		NoCompat: f.noCompat,
+	}
 }

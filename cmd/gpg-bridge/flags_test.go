@@ -128,7 +128,7 @@ func TestEnvironmentIsSendEnvThenSetEnv(t *testing.T) {
 }
 
 func TestKeysFlag(t *testing.T) {
-	for value, want := range map[string]bridge.Local{
+	for value, want := range map[string]*bridge.Local{
 		"":      {},
 		"none":  {NoKeys: true},
 		"A":     {Keys: []string{"A"}},
@@ -136,7 +136,7 @@ func TestKeysFlag(t *testing.T) {
 	} {
 		var local bridge.Local
 		(&remoteFlags{keys: value}).applyTo(&local)
-		require.Equal(t, want, local, value)
+		require.Equal(t, want, &local, value)
 	}
 }
 

@@ -8,4 +8,6 @@
 //	           missing public keys imported meanwhile
 //	watch.go   the path is verified from the host's side, and again every 30 s
 //	close.go   on every way out: if the path is still ours, it is removed
+//
+// limit.go and limit_gate.go bound what comes through it.
 package bridge

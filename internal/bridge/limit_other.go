@@ -3,4 +3,4 @@
 package bridge
 
 // sessionLimit: sockets are not bounded by descriptors here.
-func sessionLimit() int { return maxSessions }
+func sessionLimit() int { return perBridge }

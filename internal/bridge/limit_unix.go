@@ -10,11 +10,11 @@ import "golang.org/x/sys/unix"
 func sessionLimit() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return maxSessions
+		return perBridge
 	}
-	allowed := limit.Cur / 4 * 3
-	if allowed >= maxSessions {
-		return maxSessions
-	}
-	return max(1, int(allowed))
+	return sessionsWith(uint64(limit.Cur))
+}
+
+func sessionsWith(descriptors uint64) int {
+	return max(1, int(min(descriptors/4*3, perBridge)))
 }

@@ -20,15 +20,30 @@ type Local struct {
 	// neither, those of all local secret keys.
 	Keys   []string
 	NoKeys bool
+
+	// NoCompat passes on what an agent refuses to a newer gpg; see
+	// remoteside.Compat.
+	NoCompat bool
+	keygrips keygrips
+
+	gate gate // all conversations but the check's go through it
 }
 
-// Connect opens a conversation with the agent, for a remoteside.Server.
+// Connect opens a conversation with the agent, for a remoteside.Server, as soon
+// as the agent can take one more.
 func (l *Local) Connect(ctx context.Context) (remoteside.Agent, error) {
+	return l.gate.connect(ctx, l.dial)
+}
+
+func (l *Local) dial(ctx context.Context) (remoteside.Agent, error) {
 	session, err := l.Agent.Connect(ctx)
 	if err != nil {
 		return nil, err // not a typed nil
 	}
-	return session, nil
+	if l.NoCompat {
+		return session, nil
+	}
+	return remoteside.Compat(ctx, session, l.secretKeygrips), nil
 }
 
 // A Finding is what the check of the local side found.

@@ -12,11 +12,6 @@ import (
 	"gpg-bridge/sshfwd"
 )
 
-// maxSessions is how many sessions one bridge serves at once, and so the most
-// connections to the agent that it has; the agent's own descriptors, 1024 by
-// default, then suffice for a few bridges.
-const maxSessions = 256
-
 // A Link is what a bridge needs of the SSH connection.
 type Link interface {
 	remoteside.Host

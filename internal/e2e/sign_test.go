@@ -67,6 +67,11 @@ func TestSignAndDecrypt(t *testing.T) {
 // object without its gpgsig header.
 func (s *scene) verifyCommit(t testing.TB, object string) {
 	t.Helper()
+	signed, signature := commitParts(object)
+	s.verify(t, []byte(signature), signed)
+}
+
+func commitParts(object string) (text, sealed string) {
 	var signed, signature strings.Builder
 	in := false
 	for line := range strings.Lines(object) {
@@ -81,7 +86,7 @@ func (s *scene) verifyCommit(t testing.TB, object string) {
 			signed.WriteString(line)
 		}
 	}
-	s.verify(t, []byte(signature.String()), signed.String())
+	return signed.String(), signature.String()
 }
 
 // The host's own agent is in the way: gpg started it before there was a bridge,

@@ -23,6 +23,10 @@ const closeTimeout = 5 * time.Second
 type Home struct {
 	dir string
 
+	// programs is a directory with the GnuPG programs of another version; ""
+	// for those in PATH.
+	programs string
+
 	// agentPID is the last process id the agent told, 0 before that. It is
 	// kept because an agent that hangs can no longer be asked.
 	agentPID atomic.Int64
@@ -33,7 +37,11 @@ type Home struct {
 //
 // The directory lies under /tmp and not under os.TempDir, because its sockets'
 // names must fit into the 107 bytes of sun_path.
-func New() (*Home, error) {
+func New() (*Home, error) { return NewWith("") }
+
+// NewWith is New for a home that uses the programs in a directory, where they
+// are there, instead of those in PATH.
+func NewWith(programs string) (*Home, error) {
 	base := "/tmp"
 	if runtime.GOOS == "windows" {
 		base = ""
@@ -42,7 +50,7 @@ func New() (*Home, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gpghome: %w", err)
 	}
-	h := &Home{dir: dir}
+	h := &Home{dir: dir, programs: programs}
 	if err := h.configure(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -76,11 +84,20 @@ func (h *Home) Env() []string {
 		switch name {
 		case "GNUPGHOME", "GPG_AGENT_INFO", "GPG_TTY", "SSH_AUTH_SOCK", "DISPLAY", "WAYLAND_DISPLAY",
 			"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES":
+		case "PATH":
+			env = append(env, "PATH="+h.path(entry[len("PATH="):]))
 		default:
 			env = append(env, entry)
 		}
 	}
 	return append(env, "GNUPGHOME="+h.dir, "LC_ALL=C")
+}
+
+func (h *Home) path(others string) string {
+	if h.programs == "" {
+		return others
+	}
+	return h.programs + string(filepath.ListSeparator) + others
 }
 
 // AppendConfig adds lines to one of the home's configuration files, such as
@@ -114,6 +131,9 @@ func (e *CommandError) Unwrap() error { return e.Err }
 // is a *CommandError; the output is returned with it.
 func (h *Home) Run(ctx context.Context, stdin io.Reader, name string, args ...string) (stdout, stderr []byte, err error) {
 	var out, errOut bytes.Buffer
+	if path, err := exec.LookPath(filepath.Join(h.programs, name)); h.programs != "" && err == nil {
+		name = path
+	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = h.Env()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut

@@ -10,10 +10,16 @@ import (
 // test is skipped, or fails where testenv.RequireTools is set.
 func ForTest(t testing.TB) *Home {
 	t.Helper()
+	return ForTestWith(t, "")
+}
+
+// ForTestWith is ForTest with the programs of a directory; see NewWith.
+func ForTestWith(t testing.TB, programs string) *Home {
+	t.Helper()
 	for _, tool := range []string{"gpg", "gpgconf", "gpg-agent", "gpg-connect-agent"} {
 		testenv.Tool(t, tool)
 	}
-	h, err := New()
+	h, err := NewWith(programs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,61 @@
+package bridge
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// keygripsAge is how long a list of keygrips is used: a key made in this
+	// time is not seen by a gpg on the host that asks for a list.
+	keygripsAge = time.Minute
+
+	// keygripsPatience is how long a gpg on the host waits for a new list.
+	keygripsPatience = 2 * time.Second
+)
+
+// keygrips remembers the keygrips of the user's secret keys. A gpg 2.3 or later
+// asks for them at every run, and the local gpg takes a tenth of a second and
+// more to list them. The zero value is ready.
+type keygrips struct {
+	once  sync.Once
+	turn  chan struct{} // holds one while a list is made or looked at
+	known []string
+	err   error
+	until time.Time // known and err count
+}
+
+// get returns the list, by list where it is too old. One lists at a time, and
+// the others wait for it, no longer than ctx.
+func (k *keygrips) get(ctx context.Context, list func(context.Context) ([]string, error)) ([]string, error) {
+	k.once.Do(func() { k.turn = make(chan struct{}, 1) })
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if time.Now().Before(k.until) {
+		return k.known, k.err
+	}
+	listing, cancel := context.WithTimeout(ctx, keygripsPatience)
+	defer cancel()
+	known, err := list(listing)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // says nothing about the list
+	}
+	k.known, k.err, k.until = known, err, time.Now().Add(keygripsAge)
+	return known, err
+}
+
+// secretKeygrips names the secret keys for a gpg on the host. It names none where
+// the user has said which keys the host shall have, and where the agent is not
+// the keyring's own, which may then not know all of the agent's keys. The gpg can
+// still ask about each key that it has.
+func (l *Local) secretKeygrips(ctx context.Context) ([]string, error) {
+	if l.NoKeys || len(l.Keys) > 0 || l.Agent.Locator.AgentSocket != "" {
+		return nil, nil
+	}
+	return l.keygrips.get(ctx, l.Keyring.Keygrips)
+}
