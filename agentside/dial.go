@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gpg-bridge/assuan"
+	"gpg-bridge/internal/private"
 )
 
 // How long to wait before a full agent is tried again: about this, and twice
@@ -107,7 +108,8 @@ func dialFile(ctx context.Context, path string, file assuan.SocketFile) (net.Con
 
 // dialUnix tries again while the agent's backlog is full, 64 by default: Linux
 // then fails a connect of Go's at once with EAGAIN instead of waiting, since
-// the socket is a non-blocking one (unix(7)).
+// the socket is a non-blocking one (unix(7)). A socket of another user's, as he
+// may have put one at a path of ours in /tmp, is refused before a byte is sent.
 func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	if len(path) >= len(syscall.RawSockaddrUnix{}.Path) {
 		return nil, errors.New("the path is too long for a socket")
@@ -115,13 +117,26 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	for backoff := firstBackoff; ; backoff = min(2*backoff, mostBackoff) {
 		conn, err := d.DialContext(ctx, "unix", path)
-		if !errors.Is(err, syscall.EAGAIN) {
-			return conn, err
+		if err == nil {
+			return checkedPeer(conn)
+		}
+		// What a later try says once the time is over is no news.
+		tooLate := backoff > firstBackoff && (errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil)
+		if !errors.Is(err, syscall.EAGAIN) && !tooLate {
+			return nil, err
 		}
 		if err := pause(ctx, backoff); err != nil {
 			return nil, fmt.Errorf("the agent has too many connections waiting: %w", err)
 		}
 	}
+}
+
+func checkedPeer(conn net.Conn) (net.Conn, error) {
+	if err := private.CheckPeer(conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // pause waits between half and one and a half of d, so that those who failed

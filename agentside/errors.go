@@ -16,6 +16,7 @@ var ErrUnrestricted error = &hintedError{
 var (
 	errInvalidResponse = errors.New("the agent sent a line that is not Assuan")
 	errNotACommand     = errors.New("not a command that the agent would answer")
+	errTakesNothing    = errors.New("the agent does not read: it took nothing for 5 s")
 	errResponseTooLong = errors.New("the agent's response is longer than 1 MiB")
 )
 

@@ -106,6 +106,7 @@ func (l *Locator) gpgconf(ctx context.Context, args ...string) ([]byte, error) {
 	}
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
+	withoutConsole(cmd)
 	cmd.Env, cmd.Stdout, cmd.Stderr = l.Env, &out, &errOut
 	// An agent that gpgconf started may have inherited its stderr: its end is
 	// not waited for.

@@ -183,7 +183,7 @@ func (p *Preparation) decision() error {
 	if err := p.report.early; errors.Is(err, errReportEcho) {
 		return &NoShellError{FirstLine: p.report.foreign.text, Err: err}
 	} else if err != nil {
-		return fmt.Errorf("prepare the host: %w", err)
+		return reportError(err)
 	}
 	switch v := p.report.verdict; v.word {
 	case "ready":
@@ -207,12 +207,14 @@ func (p *Preparation) silence(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("prepare the host: %w", context.Cause(ctx))
+	case isLost(p.runErr):
+		return fmt.Errorf("prepare the host: %w", p.runErr)
 	case !p.report.started:
 		return &NoShellError{FirstLine: p.said(), Err: p.runErr}
 	case p.runErr != nil:
-		return fmt.Errorf("prepare the host: %w", p.runErr)
+		return reportError(p.runErr)
 	}
-	return fmt.Errorf("prepare the host: its shell ended early; it says %q", p.said())
+	return reportError(fmt.Errorf("its shell ended early; it says %q", p.said()))
 }
 
 // said is the first line that the host printed and that is not the script's.

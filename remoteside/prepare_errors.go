@@ -118,7 +118,7 @@ func obstacle(detail, socket string) error {
 		e.Reason = "what is there cannot be removed"
 		e.Advice = "remove it on the host, as the user who owns it"
 	default:
-		return fmt.Errorf("the host's report has an unknown reason: %.80q", detail)
+		return reportError(fmt.Errorf("the host's report has an unknown reason: %.80q", detail))
 	}
 	return e
 }

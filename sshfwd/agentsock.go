@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"gpg-bridge/internal/private"
 )
 
 // agentTimeout is for what an agent does without its user.
@@ -111,13 +113,18 @@ func (a *authenticator) bind(conn *agentConn) {
 
 // addToAgent gives the agent a key that was read from a file, as AddKeysToAgent
 // says (maybe_add_key_to_agent in OpenSSH's sshconnect2.c). Where it cannot, the
-// log-in goes on.
+// log-in goes on. Unlike ssh, it gives no key to an agent of another user's, as
+// one may have put where a dead agent's socket was.
 func (a *authenticator) addToAgent(f *keyFile) {
 	how := a.config.AddKeysToAgent
 	if !how.Add || a.agent == nil || f.added {
 		return
 	}
 	f.added = true
+	if err := private.CheckPeer(a.agent.conn); err != nil {
+		a.log.Warn("key not added to the ssh-agent", "key", f.path, "err", err)
+		return
+	}
 	comment := cmp.Or(f.comment, f.path)
 	question := fmt.Sprintf("Add key %s (%s) to agent?", f.path, comment)
 	if how.Ask && (a.prompter == nil || !a.prompter.Confirm(a.ctx, printableLine(question))) {

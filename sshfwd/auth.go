@@ -46,6 +46,7 @@ type authenticator struct {
 	password1 *passwordAttempt // the one under way
 	keyboards int
 	asked     bool // the server has asked something by keyboard-interactive
+	said      int  // bytes that it said in doing so
 
 	methods []string // what the server accepts now
 	tried   []string // for the user

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -89,7 +90,8 @@ func (a *authenticator) keyboard() ssh.AuthMethod {
 	rounds := 0
 	return ssh.KeyboardInteractive(func(name, instruction string, questions []string, echos []bool) ([]string, error) {
 		a.asked = true
-		if rounds++; rounds > maxKeyboardRounds || len(questions) > maxQuestions {
+		a.said += len(name) + len(instruction) + len(strings.Join(questions, ""))
+		if rounds++; rounds > maxKeyboardRounds || len(questions) > maxQuestions || a.said > maxBanner {
 			return nil, errors.New("the server asks too much")
 		}
 		return a.answer(name, instruction, questions, echos)

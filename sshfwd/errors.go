@@ -113,7 +113,7 @@ type HandshakeError struct {
 
 func (e *HandshakeError) Error() string {
 	addr := net.JoinHostPort(e.Host, fmt.Sprint(e.Port))
-	return fmt.Sprintf("no SSH connection to %s: %s", addr, printableLine(e.Err.Error()))
+	return fmt.Sprintf("no SSH connection to %s: %s", addr, quoted(e.Err.Error()))
 }
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
@@ -143,9 +143,9 @@ type AuthError struct {
 }
 
 func (e *AuthError) Error() string {
-	text := fmt.Sprintf("%s@%s: permission denied (%s)", e.User, e.Host, printableLine(strings.Join(e.Methods, ",")))
+	text := fmt.Sprintf("%s@%s: permission denied (%s)", e.User, e.Host, quoted(strings.Join(e.Methods, ",")))
 	if e.Err != nil {
-		text += ": " + printableLine(e.Err.Error())
+		text += ": " + quoted(e.Err.Error())
 	}
 	return text
 }
@@ -180,17 +180,26 @@ func (e *AuthError) Hint() string {
 }
 
 // LostError: an established connection ended without Close. Err is ErrNoAnswer
-// after missed keepalives, io.EOF if the server closed it.
+// after missed keepalives, io.EOF if the server closed it, ErrHeldTooMuch if it
+// sent more than could be held.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string {
 	if e.Err == nil {
 		return "connection lost"
 	}
-	return "connection lost: " + printableLine(e.Err.Error())
+	return "connection lost: " + quoted(e.Err.Error())
 }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
+// ConnectionLost is true. It tells callers that do not know this package.
+func (e *LostError) ConnectionLost() bool { return true }
+
 // Hint says what to do.
-func (e *LostError) Hint() string { return "check the network and the host, then connect again" }
+func (e *LostError) Hint() string {
+	if errors.Is(e.Err, ErrHeldTooMuch) {
+		return new(heldTooMuchError).Hint()
+	}
+	return "check the network and the host, then connect again"
+}

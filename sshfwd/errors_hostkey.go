@@ -37,7 +37,7 @@ func (e *HostKeyError) Error() string {
 	}
 	text += ", it showed " + e.Fingerprint
 	if e.Err != nil {
-		text += ": " + printableLine(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
+		text += ": " + quoted(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
 	}
 	return text
 }

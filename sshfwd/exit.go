@@ -27,7 +27,7 @@ type ExitError struct {
 
 func (e *ExitError) Error() string {
 	if e.Signal != "" {
-		return fmt.Sprintf("the remote command was ended by signal %q", e.Signal)
+		return fmt.Sprintf("the remote command was ended by signal %.40q", e.Signal)
 	}
 	return fmt.Sprintf("the remote command ended with status %d", e.Status)
 }
@@ -45,6 +45,21 @@ func (e *RequestRefusedError) Error() string {
 // Hint says what to do.
 func (e *RequestRefusedError) Hint() string {
 	return "check that the account may log in there, and the server's log"
+}
+
+// A SessionRefusedError says that the server opened no session.
+type SessionRefusedError struct {
+	Reason  string // of RFC 4254 section 5.1, in words
+	Message string // the server's own text, not to be trusted
+}
+
+func (e *SessionRefusedError) Error() string {
+	return fmt.Sprintf("cannot open a session: the server refuses it: %s (it says %.200q)", e.Reason, e.Message)
+}
+
+// Hint says what to do.
+func (e *SessionRefusedError) Hint() string {
+	return "see MaxSessions in the server's sshd_config, and its log; -N forwards without a session"
 }
 
 // exit is how a session's process ended, as far as the server has said.

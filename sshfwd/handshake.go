@@ -19,8 +19,8 @@ const (
 	// for the key exchange if there is no ConnectTimeout: sshd's own
 	// LoginGraceTime. It does not count what we ask the user.
 	loginTimeout = 2 * time.Minute
-	// maxBanner bounds what a server may show before it is known to be the
-	// right user's.
+	// maxBanner bounds what a server may show before it has let the user in:
+	// its banners, and apart from them its questions.
 	maxBanner = 64 << 10
 )
 
@@ -45,7 +45,7 @@ type handshake struct {
 }
 
 func newHandshake(ctx context.Context, c *Config, wire net.Conn, p Prompter, log *slog.Logger) *handshake {
-	h := &handshake{parent: ctx, config: c, wire: wire, tap: &kexTap{Conn: wire}}
+	h := &handshake{parent: ctx, config: c, wire: wire, tap: &kexTap{Conn: newHeldGuard(wire, maxHeld)}}
 	h.ctx, h.cancel = context.WithCancel(ctx)
 	limit := c.ConnectTimeout
 	if limit <= 0 {
@@ -182,7 +182,8 @@ func (h *handshake) checkHostKey(host string, remote net.Addr, key ssh.PublicKey
 // ssh does from LogLevel INFO on.
 func (h *handshake) showBanner(text string) error {
 	quiet := slices.Contains([]string{"QUIET", "SILENT", "FATAL", "ERROR"}, h.config.LogLevel)
-	if h.prompter == nil || quiet || text == "" || h.banner+len(text) > maxBanner {
+	text = text[:min(len(text), maxBanner-h.banner)]
+	if h.prompter == nil || quiet || text == "" {
 		return nil
 	}
 	h.banner += len(text)

@@ -27,7 +27,7 @@ const (
 // missing file is made 0600, its directory 0700. Processes of ours that do it
 // at once do it one after the other, and the same line is not written twice.
 func appendKnownHost(ctx context.Context, file, name string, key ssh.PublicKey, hash bool) (err error) {
-	if strings.ContainsAny(name, "*?!|,#@\"'\\ \t\r\n\x00") {
+	if name == "" || strings.ContainsAny(name, "*?!|,#@\"'\\ \t\r\n\x00") {
 		return fmt.Errorf("the host name %q cannot stand in a known_hosts file", name)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -57,7 +57,7 @@ func lockFile(file string) string {
 }
 
 func knownHostEntry(name string, key ssh.PublicKey, hash bool) []byte {
-	name = strings.ToLower(name)
+	name = lowerASCII(name)
 	if hash {
 		salt := make([]byte, sha1.Size)
 		_, _ = rand.Read(salt) // never fails (crypto/rand)

@@ -159,7 +159,7 @@ func (f *portForwards) connect(target Endpoint, origin net.Addr) (*channelConn, 
 	ch, reqs, err := openChannel(f.ctx, f.client.conn, "direct-tcpip", ssh.Marshal(payload))
 	var refused *ssh.OpenChannelError
 	if errors.As(err, &refused) {
-		return nil, fmt.Errorf("the server cannot connect to %q (it says %q)", target, refused.Message)
+		return nil, fmt.Errorf("the server cannot connect to %q (it says %.200q)", target, refused.Message)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %q: %w", target, err)

@@ -37,6 +37,18 @@ func Printable(s string) string {
 // printableLine is Printable for what must stay one line.
 func printableLine(s string) string { return escape(s, unicode.IsPrint) }
 
+// maxQuoted is how much of a text of the server's stands in an error: it may be
+// as long as a packet.
+const maxQuoted = 300
+
+// quoted is printableLine for a text of the server's in an error.
+func quoted(s string) string {
+	if len(s) > maxQuoted {
+		return printableLine(s[:maxQuoted]) + "…"
+	}
+	return printableLine(s)
+}
+
 func escape(s string, keep func(rune) bool) string {
 	var b strings.Builder
 	for len(s) > 0 {

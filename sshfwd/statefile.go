@@ -1,13 +1,12 @@
 package sshfwd
 
 import (
-	"crypto/rand"
-	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"gpg-bridge/internal/private"
 )
 
 const (
@@ -27,14 +26,17 @@ type stateFile struct {
 
 // get gives the value of a key, or "".
 func (s *stateFile) get(key string) string {
-	root, err := s.open(false)
+	if _, err := os.Lstat(s.dir); err != nil {
+		return ""
+	}
+	dir, err := private.Open(s.dir)
 	if err != nil {
 		s.log.Debug("no memory of keys", "err", err)
 		return ""
 	}
-	defer func() { _ = root.Close() }()
+	defer func() { _ = dir.Close() }()
 	value := ""
-	for _, line := range s.lines(root) {
+	for _, line := range s.lines(dir) {
 		if k, v, _ := strings.Cut(line, " "); k == key {
 			value = v
 		}
@@ -50,13 +52,16 @@ func (s *stateFile) put(key, value string) {
 }
 
 func (s *stateFile) replace(key, value string) error {
-	root, err := s.open(true)
+	if err := os.MkdirAll(filepath.Dir(s.dir), 0o700); err != nil {
+		return err
+	}
+	dir, err := private.Open(s.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }()
+	defer func() { _ = dir.Close() }()
 	var kept []string
-	for _, line := range s.lines(root) {
+	for _, line := range s.lines(dir) {
 		if !strings.HasPrefix(line, key+" ") {
 			kept = append(kept, line)
 		}
@@ -65,43 +70,12 @@ func (s *stateFile) replace(key, value string) error {
 		kept = append(kept, key+" "+value)
 	}
 	kept = kept[max(0, len(kept)-maxStateEntries):]
-	return writeAtomically(root, stateFileName, []byte(strings.Join(append(kept, ""), "\n")))
-}
-
-// open opens the directory, and makes it first if asked to.
-func (s *stateFile) open(create bool) (*os.Root, error) {
-	if create {
-		if err := os.MkdirAll(s.dir, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	root, err := os.OpenRoot(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	info, err := root.Stat(".")
-	if err == nil && !isPrivate(info) {
-		err = fmt.Errorf("%q is not the user's alone", s.dir)
-	}
-	if err != nil {
-		_ = root.Close()
-		return nil, err
-	}
-	return root, nil
+	return dir.Write(stateFileName, []byte(strings.Join(append(kept, ""), "\n")))
 }
 
 // lines gives what the file holds: nothing if it is not as we write it.
-func (s *stateFile) lines(root *os.Root) []string {
-	info, err := root.Lstat(stateFileName)
-	if err != nil || !info.Mode().IsRegular() || !isPrivate(info) || info.Size() > maxStateSize {
-		return nil
-	}
-	file, err := root.Open(stateFileName)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, maxStateSize))
+func (s *stateFile) lines(dir *private.Dir) []string {
+	data, err := dir.Read(stateFileName, maxStateSize)
 	if err != nil {
 		return nil
 	}
@@ -113,26 +87,3 @@ func (s *stateFile) lines(root *os.Root) []string {
 	}
 	return lines
 }
-
-// writeAtomically replaces a file as a whole: a reader sees the old or the new.
-func writeAtomically(root *os.Root, name string, data []byte) error {
-	temporary := name + "." + rand.Text()
-	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = root.Rename(temporary, name)
-	}
-	if err != nil {
-		_ = root.Remove(temporary)
-	}
-	return err
-}
-
-// isPrivate: the user's own, and nobody else may write or read it.
-func isPrivate(info fs.FileInfo) bool { return isOwn(info) && !tooOpen(info) }

@@ -31,11 +31,11 @@ type DialUnixError struct {
 func (e *DialUnixError) Error() string {
 	switch {
 	case e.Prohibited:
-		return fmt.Sprintf("the server prohibits connections to its socket %q (it says %q)", e.Path, e.Message)
+		return fmt.Sprintf("the server prohibits connections to its socket %q (it says %.200q)", e.Path, e.Message)
 	case e.Unsupported:
-		return fmt.Sprintf("the server cannot connect to its socket %q (it says %q)", e.Path, e.Message)
+		return fmt.Sprintf("the server cannot connect to its socket %q (it says %.200q)", e.Path, e.Message)
 	}
-	return fmt.Sprintf("nothing answers at the socket %q of the server (it says %q)", e.Path, e.Message)
+	return fmt.Sprintf("nothing answers at the socket %q of the server (it says %.200q)", e.Path, e.Message)
 }
 
 // Hint says what to do.

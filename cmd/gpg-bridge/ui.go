@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"gpg-bridge/sshfwd"
 )
 
 // Everything that gpg-bridge says to its user is said in this file, except the
@@ -61,14 +63,28 @@ func (u *ui) say(text, hint string) {
 }
 
 func (u *ui) sayLocked(text, hint string) {
-	message := "gpg-bridge: " + strings.ReplaceAll(text, "\n", "; ") + "\n" // errors.Join makes lines
+	message := "gpg-bridge: " + oneLine(text) + "\n"
 	if hint != "" {
-		message += "gpg-bridge: " + hint + "\n"
+		message += "gpg-bridge: " + oneLine(hint) + "\n"
 	}
 	if u.raw {
 		message = strings.ReplaceAll(message, "\n", "\r\n")
 	}
 	_, _ = io.WriteString(u.stderr, message)
+}
+
+// maxLine bounds a line of a message, in bytes.
+const maxLine = 2048
+
+// oneLine is the last look at a text before a terminal gets it: what receives
+// something from a remote escapes and bounds it, but an error of a library's
+// may carry it further than anybody thought of.
+func oneLine(text string) string {
+	text = strings.ReplaceAll(text, "\n", "; ") // errors.Join makes lines
+	if len(text) > maxLine {
+		text = text[:maxLine] + "…"
+	}
+	return sshfwd.Printable(text)
 }
 
 // warn reports an error that does not end the program.
@@ -89,12 +105,12 @@ func (u *ui) tell(text string) {
 	}
 }
 
-// Notice passes on a text of the remote's, such as a banner, as it is.
+// Notice passes on a text of the remote's, such as a banner, on its own lines.
 func (u *ui) Notice(text string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.quiet {
-		_, _ = io.WriteString(u.stderr, text)
+		_, _ = io.WriteString(u.stderr, sshfwd.Printable(text))
 	}
 }
 
@@ -196,7 +212,7 @@ func (u *ui) onTerminal(ctx context.Context, prompt string, read func(terminal) 
 	if err != nil {
 		return nil, errNoTerminal
 	}
-	_, _ = io.WriteString(tty.out, prompt)
+	_, _ = io.WriteString(tty.out, sshfwd.Printable(prompt))
 	type reading struct {
 		answer []byte
 		err    error

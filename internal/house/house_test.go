@@ -23,10 +23,11 @@ const module = "gpg-bridge/"
 // named here, the top and the test support, may import all. Imports only go
 // down: the two sides do not know each other, and SSH knows nothing of GPG.
 var mayImport = map[string][]string{
-	"assuan":     {},
-	"sshfwd":     {},
-	"agentside":  {"assuan"},
-	"remoteside": {"assuan"},
+	"assuan":           {},
+	"internal/private": {},
+	"sshfwd":           {"internal/private"},
+	"agentside":        {"assuan", "internal/private"},
+	"remoteside":       {"assuan"},
 }
 
 func TestImportsOnlyGoDown(t *testing.T) {

@@ -38,11 +38,21 @@ func (s *Server) config() *ssh.ServerConfig {
 	if s.Banner != "" {
 		config.BannerCallback = func(ssh.ConnMetadata) string { return s.Banner }
 	}
+	if ask := s.Faults.Questions; ask != nil {
+		config.KeyboardInteractiveCallback = func(conn ssh.ConnMetadata, challenge ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
+			return nil, ask(conn, challenge)
+		}
+	}
 	config.AddHostKey(s.HostKey)
 	return config
 }
 
-func (s *Server) checkKey(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+func (s *Server) checkKey(conn ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	if offered := s.Faults.KeyOffered; offered != nil {
+		if err := offered(conn); err != nil {
+			return nil, err
+		}
+	}
 	for _, known := range s.AuthorizedKeys {
 		if bytes.Equal(known.Marshal(), key.Marshal()) {
 			return &ssh.Permissions{}, nil
@@ -55,6 +65,9 @@ func (s *Server) checkKey(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissio
 // its listeners among them.
 func (s *Server) serveConn(raw net.Conn) {
 	_ = raw.SetDeadline(time.Now().Add(handshakeTimeout))
+	if _, err := raw.Write(s.Faults.Preface); err != nil {
+		return
+	}
 	serverConn, chans, reqs, err := ssh.NewServerConn(raw, s.config())
 	if err != nil {
 		s.Log.Debug("sshtest: handshake failed", "error", err)
@@ -64,6 +77,9 @@ func (s *Server) serveConn(raw net.Conn) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	conn := &Conn{ServerConn: serverConn, srv: s, ctx: ctx, listeners: make(map[string]net.Listener)}
 	conn.wg.Go(func() { conn.requestLoop(reqs) })
+	if hook := s.Faults.LoggedIn; hook != nil {
+		conn.wg.Go(func() { hook(conn) })
+	}
 	conn.channelLoop(chans)
 	cancel()
 	_ = serverConn.Wait()

@@ -12,5 +12,6 @@
 // Read it in this order: server.go (connections, and who waits for what),
 // conn.go (one connection's requests and channels), streamlocal.go (sockets),
 // session.go and proc.go (commands, shells, ptys), faults.go (how it goes
-// wrong on demand), testing.go (the helper for tests).
+// wrong on demand), raw.go (messages that nobody should send), testing.go (the
+// helper for tests).
 package sshtest

@@ -1,6 +1,10 @@
 package sshtest
 
-import "context"
+import (
+	"context"
+
+	"golang.org/x/crypto/ssh"
+)
 
 // Faults are what a Server does that a good one would not. The zero value is a
 // good server.
@@ -24,6 +28,17 @@ type Faults struct {
 	DenySession bool
 	// DenyStart refuses every exec, shell and subsystem request.
 	DenyStart bool
+	// Preface is sent before the identification string (RFC 4253 section 4.2).
+	Preface []byte
+	// KeyOffered is called for each key that a client offers or signs with. It
+	// may use SendRaw; an error refuses the key.
+	KeyOffered func(conn ssh.ConnMetadata) error
+	// Questions, where not nil, are asked by keyboard-interactive (RFC 4256)
+	// of clients that try it; nil lets them in.
+	Questions func(conn ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) error
+	// LoggedIn is called in a goroutine of its own when a client has been let
+	// in; the Server waits for it. It may use SendRaw.
+	LoggedIn func(conn *Conn)
 	// NoExitStatus closes sessions without saying how their process ended.
 	NoExitStatus bool
 }

@@ -1,0 +1,146 @@
+package private
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxSocketPath is what fits into sun_path beside its NUL: 107 bytes on Linux,
+// 103 on macOS (unix(7), unix(4)).
+const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+// ErrTooLong says that a file is longer than its reader takes.
+var ErrTooLong = errors.New("the file is too long")
+
+// Write puts data into the file called name, 0600, in the place of what was
+// there: a reader finds the old content or the new.
+func (d *Dir) Write(name string, data []byte) error {
+	temporary := name + "." + rand.Text()
+	file, err := d.Create(temporary)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = d.root.Rename(temporary, name)
+	}
+	if err != nil {
+		_ = d.root.Remove(temporary)
+		return fmt.Errorf("private file: %w", err)
+	}
+	return nil
+}
+
+// Create makes a new file called name, 0600, open for writing. The error is
+// fs.ErrExist where there is one, a symbolic link among them.
+func (d *Dir) Create(name string) (*os.File, error) {
+	return d.open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+}
+
+// Append opens the file called name for appending, and makes it, 0600, where it
+// is missing.
+func (d *Dir) Append(name string) (*os.File, error) {
+	file, err := d.Create(name)
+	if !errors.Is(err, fs.ErrExist) {
+		return file, err
+	}
+	return d.open(name, os.O_WRONLY|os.O_APPEND)
+}
+
+// Read returns the content of the file called name. The error is fs.ErrNotExist
+// where there is none, and ErrTooLong where it has more than limit bytes.
+func (d *Dir) Read(name string, limit int64) ([]byte, error) {
+	file, err := d.open(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("private file: %w", err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("private file %q: %w", d.pathOf(name), ErrTooLong)
+	}
+	return data, nil
+}
+
+// Remove removes the file, socket or link called name. One that is missing is
+// no error.
+func (d *Dir) Remove(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("private file: %w", err)
+	}
+	return nil
+}
+
+// SocketPath returns the path of a Unix socket called name, to listen on or to
+// connect to. The error is a *SocketPathError where it is too long.
+func (d *Dir) SocketPath(name string) (string, error) {
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	path := d.pathOf(name)
+	if len(path) > maxSocketPath {
+		return "", &SocketPathError{Path: path, Max: maxSocketPath}
+	}
+	return path, nil
+}
+
+func (d *Dir) pathOf(name string) string { return filepath.Join(d.path, name) }
+
+// open opens a file and judges it: it must be a regular one, of the user's
+// alone, and no symbolic link; os.Root would follow one to another file of the
+// directory. Nobody but the user's own processes can change what is there
+// between the two looks. A FIFO does not hold the open up.
+func (d *Dir) open(name string, flag int) (*os.File, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if named, err := d.root.Lstat(name); err == nil && !named.Mode().IsRegular() && flag&os.O_EXCL == 0 {
+		return nil, d.notAFile(name)
+	}
+	file, err := d.root.OpenFile(name, flag|openFlags, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("private file: %w", err)
+	}
+	if err := d.checkFile(file, name); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+func (d *Dir) checkFile(file *os.File, name string) error {
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("private file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return d.notAFile(name)
+	}
+	return checkPrivate(info, d.pathOf(name))
+}
+
+func (d *Dir) notAFile(name string) error {
+	path := d.pathOf(name)
+	return &InsecureError{path, "it is a link, a device or a directory, and should be a file", "remove it: rm " + quoteForShell(path)}
+}
+
+// checkName: one element of a path.
+func checkName(name string) error {
+	if name == "" || name == "." || name == ".." || filepath.Base(name) != name || !filepath.IsLocal(name) {
+		return fmt.Errorf("private file: %q is not the name of a file", name)
+	}
+	return nil
+}
