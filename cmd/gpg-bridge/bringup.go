@@ -2,23 +2,34 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"gpg-bridge/internal/bridge"
+	"gpg-bridge/internal/retry"
+	"gpg-bridge/internal/share"
 )
 
-// A bringUp is a bridge on its way. Its goroutines end with it; takeDown waits
-// for them.
+// A bringUp is a bridge on its way, in this process or already there in another.
+// Its goroutine ends with it; takeDown waits for it.
 type bringUp struct {
+	run   *sshRun
+	local *bridge.Local
+	board *board
+
 	requested chan struct{} // closed when the session may start beside the rest
-	done      chan struct{} // closed when up and err are there
-	up        *bridge.Bridge
-	err       error
+	settled   chan struct{} // closed when up and err are there
+	err       error         // why there is no bridge, or what is wrong with it
 
 	cancel  context.CancelFunc
+	ended   chan struct{} // closed when the goroutine has ended
 	warning sync.WaitGroup
+
+	mu     sync.Mutex
+	up     *bridge.Bridge // of this process; also later, when another's has ended
+	socket string         // on the host, whoever serves it
 }
 
 // bringUp begins to bring the bridge up, and to open the session's channel
@@ -27,27 +38,158 @@ type bringUp struct {
 // own.
 func (r *sshRun) bringUp(ctx context.Context, local *bridge.Local, found bridge.Finding) *bringUp {
 	ctx, cancel := context.WithCancel(ctx)
-	u := &bringUp{requested: make(chan struct{}), done: make(chan struct{}), cancel: cancel}
-	options := bridge.Options{
-		RemoteSocket: r.flags.remote.socket,
-		Takeover:     r.flags.remote.takeover,
-		Warn:         r.ui.warn,
-		Log:          r.ui.log(r.flags.verbose),
+	u := &bringUp{
+		run: r, local: local, board: r.board,
+		requested: make(chan struct{}), settled: make(chan struct{}), ended: make(chan struct{}), cancel: cancel,
 	}
-	if found.Err == nil {
-		options.Requested = func() { close(u.requested) }
-	}
-	go func() {
-		defer close(u.done)
-		u.up, u.err = bridge.Start(ctx, r.client, local, found, options)
-		if found.Err != nil {
-			u.err = fmt.Errorf("the local agent cannot be used: %w", found.Err)
-		}
-	}()
 	if !r.onlyForward() {
 		r.client.OpenAhead()
 	}
+	go func() {
+		defer close(u.ended)
+		if r.holder != nil {
+			u.start(ctx, found)
+			close(u.settled)
+			return
+		}
+		u.takePart(ctx, found)
+	}()
 	return u
+}
+
+// takePart makes this process the bridge of its target, unless another is: then
+// that one is used, and followed when it ends.
+func (u *bringUp) takePart(ctx context.Context, found bridge.Finding) {
+	settle := sync.OnceFunc(func() { close(u.settled) })
+	defer settle()
+	dir, err := share.Open()
+	if err != nil {
+		u.run.ui.warn(err)
+		u.start(ctx, found)
+		return
+	}
+	defer dir.Close()
+	id := u.run.target.id
+	if u.run.flags.remote.takeover {
+		_, _ = dir.Stop(ctx, id)
+	}
+	for ctx.Err() == nil {
+		holder, err := u.board.hold(dir, id)
+		switch {
+		case err == nil:
+			u.beHolder(ctx, holder, found, settle)
+			return
+		case !errors.Is(err, share.ErrHeld):
+			u.run.ui.warn(err)
+			u.start(ctx, found)
+			return
+		}
+		if u.useOther(ctx, dir, id, settle); isClosed(u.settled) && ctx.Err() == nil {
+			found = u.local.Check(ctx) // the other may have lived for long
+		}
+	}
+}
+
+// beHolder is the bridge until ctx ends or somebody asks it to make way.
+func (u *bringUp) beHolder(ctx context.Context, holder *share.Holder, found bridge.Finding, settle func()) {
+	defer holder.Close()
+	u.start(ctx, found)
+	settle()
+	if u.bridge() == nil {
+		return // what failed here may succeed in another process
+	}
+	select {
+	case <-ctx.Done():
+	case <-holder.Stopped():
+	}
+	u.stop(ctx)
+}
+
+// useOther waits while another process is the bridge. One that is not up and not
+// coming up makes way: it may lack what this connection was given, a password.
+func (u *bringUp) useOther(ctx context.Context, dir *share.Dir, id string, settle func()) {
+	lease, err := dir.Lease(ctx, id)
+	if err != nil {
+		_ = retry.Sleep(ctx, holderPause, nil)
+		return
+	}
+	defer lease.Close()
+	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
+	for {
+		status, err := lease.Next()
+		switch {
+		case err != nil:
+			return
+		case status.State == share.Up:
+			u.setSocket(status.RemoteSocket)
+			settle()
+		case status.State == share.Waiting, status.Kind == share.Background:
+			if _, err := dir.Yield(ctx, id); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// start brings the bridge of this process up.
+func (u *bringUp) start(ctx context.Context, found bridge.Finding) {
+	r := u.run
+	options := bridge.Options{
+		RemoteSocket: r.flags.remote.socket,
+		Takeover:     r.flags.remote.takeover,
+		Warn:         func(err error) { u.board.problem(err); r.ui.warn(err) },
+		Log:          r.ui.log(r.flags.verbose),
+	}
+	if found.Err == nil && !isClosed(u.settled) {
+		options.Requested = func() { close(u.requested) }
+	}
+	up, err := bridge.Start(ctx, r.client, u.local, found, options)
+	if found.Err != nil {
+		err = fmt.Errorf("the local agent cannot be used: %w", found.Err)
+	}
+	u.mu.Lock()
+	u.up = up
+	u.mu.Unlock()
+	if up != nil {
+		u.setSocket(up.Path())
+		u.board.set(share.Up, up)
+	}
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return
+	case isClosed(u.settled): // the session has long begun
+		r.ui.warn(err)
+	default:
+		u.err = err
+	}
+	u.board.problem(err)
+}
+
+// stop takes the bridge of this process down. It has its own time: ctx is over
+// when a signal ended the session.
+func (u *bringUp) stop(ctx context.Context) {
+	u.mu.Lock()
+	up := u.up
+	u.up = nil
+	u.mu.Unlock()
+	if up == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.run.closingTime())
+	defer cancel()
+	u.board.set(share.Stopping, nil)
+	if err := up.Close(ctx); err != nil {
+		u.run.ui.log(u.run.flags.verbose).Debug("the bridge was not taken down cleanly", "error", err)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // isRequested waits until it is known whether the session may start beside the
@@ -56,19 +198,29 @@ func (u *bringUp) isRequested() bool {
 	select {
 	case <-u.requested:
 		return true
-	case <-u.done:
+	case <-u.settled:
 		return false
 	}
 }
 
-// bridge returns the bridge if it is there by now.
+// bridge returns the bridge of this process, if there is one by now.
 func (u *bringUp) bridge() *bridge.Bridge {
-	select {
-	case <-u.done:
-		return u.up
-	default:
-		return nil
-	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.up
+}
+
+// path is the socket on the host, "" while it is not known.
+func (u *bringUp) path() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.socket
+}
+
+func (u *bringUp) setSocket(path string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.socket = path
 }
 
 // warnOnce tells what failed, at once if it is known and else when it is.
@@ -78,35 +230,32 @@ func (u *bringUp) warnOnce(ctx context.Context, ui *ui) {
 			ui.warn(u.err)
 		}
 	}
-	select {
-	case <-u.done:
+	if isClosed(u.settled) {
 		warn()
-	default:
-		u.warning.Go(func() {
-			<-u.done
-			warn()
-		})
-	}
-}
-
-// takeDown tidies up on the host. It has its own time: ctx is over when a
-// signal ended the session.
-func (r *sshRun) takeDown(ctx context.Context, u *bringUp) {
-	timeout := closeTimeout
-	if r.disconnected { // perhaps because the link is dead
-		timeout = hurriedCloseTimeout
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	late := time.AfterFunc(timeout, u.cancel)
-	<-u.done
-	late.Stop()
-	u.cancel()
-	u.warning.Wait()
-	if u.up == nil {
 		return
 	}
-	if err := u.up.Close(ctx); err != nil {
-		r.ui.log(r.flags.verbose).Debug("the bridge was not taken down cleanly", "error", err)
+	u.warning.Go(func() {
+		<-u.settled
+		warn()
+	})
+}
+
+// closingTime bounds the tidying up on the host.
+func (r *sshRun) closingTime() time.Duration {
+	if r.disconnected.Load() { // perhaps because the link is dead
+		return hurriedCloseTimeout
 	}
+	return closeTimeout
+}
+
+// takeDown ends what bringUp began, and tidies up on the host. A start that is
+// under way gets the time that it has to end well.
+func (r *sshRun) takeDown(ctx context.Context, u *bringUp) {
+	late := time.AfterFunc(r.closingTime(), u.cancel)
+	<-u.settled
+	late.Stop()
+	u.cancel()
+	<-u.ended
+	u.warning.Wait()
+	u.stop(ctx)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"gpg-bridge/internal/bridge"
 	"gpg-bridge/internal/retry"
+	"gpg-bridge/internal/share"
 	"gpg-bridge/sshfwd"
 )
 
@@ -20,14 +22,98 @@ const (
 	// a first one.
 	steady = time.Minute
 
+	// authRetry is the time between two tries that the host turned down.
+	authRetry = 10 * time.Minute
+
+	// holderPause is between two looks at a lock whose holder does not answer:
+	// it is about to listen, or to end.
+	holderPause = 20 * time.Millisecond
+
 	// aliveTimeout is how long the host has to answer after a suspend.
 	aliveTimeout = 5 * time.Second
 )
 
-// keepForwarding serves until a signal comes. A connection that was there and
-// is lost is made again, for as long as it takes; one that cannot be made in
-// the first place is an error, as with ssh.
+// keepForwarding serves until a signal comes, as soon as no other process does.
+// A connection that was there and is lost is made again, for as long as it takes;
+// one that cannot be made in the first place is an error, as with ssh.
 func (r *sshRun) keepForwarding(ctx context.Context) error {
+	dir, err := share.Open()
+	if err != nil {
+		r.ui.warn(err)
+		return r.forwardAndReconnect(ctx)
+	}
+	defer dir.Close()
+	if err := r.becomeHolder(ctx, dir); err != nil || ctx.Err() != nil {
+		return err
+	}
+	defer r.holder.Close()
+	return r.forwardUntilAsked(ctx, func(ctx context.Context) { <-ctx.Done() })
+}
+
+// forwardUntilAsked serves as the holder, until somebody asks it to end or
+// unneeded returns.
+func (r *sshRun) forwardUntilAsked(ctx context.Context, unneeded func(context.Context)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	waiting.Go(func() {
+		defer cancel()
+		unneeded(ctx)
+	})
+	waiting.Go(func() {
+		defer cancel()
+		select {
+		case <-r.holder.Stopped():
+		case <-ctx.Done():
+		}
+	})
+	return r.forwardAndReconnect(ctx)
+}
+
+// becomeHolder waits until this process is the bridge of its target.
+func (r *sshRun) becomeHolder(ctx context.Context, dir *share.Dir) (err error) {
+	if r.flags.remote.takeover {
+		_, _ = dir.Stop(ctx, r.target.id)
+	}
+	for ctx.Err() == nil {
+		if r.holder, err = r.board.hold(dir, r.target.id); !errors.Is(err, share.ErrHeld) {
+			return err
+		}
+		r.followOther(ctx, dir)
+	}
+	return nil
+}
+
+// followOther waits for the end of the process that is the bridge. One in the
+// background that is not up makes way.
+func (r *sshRun) followOther(ctx context.Context, dir *share.Dir) {
+	lease, err := dir.Lease(ctx, r.target.id)
+	if err != nil {
+		_ = retry.Sleep(ctx, holderPause, nil)
+		return
+	}
+	defer lease.Close()
+	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
+	for said := false; ; {
+		status, err := lease.Next()
+		switch {
+		case err != nil:
+			return
+		case status.State == share.Up && !said:
+			said = true
+			r.ui.tell(fmt.Sprintf("process %d already serves gpg on %s at %s; this one takes over when it ends",
+				status.PID, r.flags.options.Destination, sshfwd.Printable(status.RemoteSocket)))
+		case status.State != share.Up && status.Kind == share.Background:
+			if _, err := dir.Yield(ctx, r.target.id); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// forwardAndReconnect connects, serves, and connects again.
+func (r *sshRun) forwardAndReconnect(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	resumed, watched := retry.Resumed(watching)
 	defer func() {
@@ -44,18 +130,32 @@ func (r *sshRun) keepForwarding(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !served || hopeless(err) {
+		if !r.background && (!served || hopeless(err)) {
 			return err
 		}
 		if !since.IsZero() && time.Since(since) > steady {
 			backoff.Reset()
 		}
-		delay := backoff.Next()
+		delay := r.delay(backoff.Next(), err)
+		r.board.problem(cause(err))
+		r.board.set(share.Waiting, nil)
 		r.ui.tell(fmt.Sprintf("%v; connecting again in %v", cause(err), delay.Round(time.Second/10)))
 		if retry.Sleep(ctx, delay, resumed) != nil {
 			return nil
 		}
+		r.board.set(share.Connecting, nil)
+		r.board.reconnected()
 	}
+}
+
+// delay is the time before the next try: long where a host would count the
+// tries, and lock the account out.
+func (r *sshRun) delay(next time.Duration, err error) time.Duration {
+	var auth *sshfwd.AuthError
+	if errors.As(err, &auth) {
+		return max(next, authRetry)
+	}
+	return next
 }
 
 // serve says what is forwarded where, and waits until ctx or the connection
@@ -88,12 +188,13 @@ func (r *sshRun) askAlive(ctx context.Context) {
 }
 
 // hopeless reports whether trying again cannot help, or must not be done: a
-// changed host key is for the user to judge.
+// changed host key, or a host that floods us, is for the user to judge.
 func hopeless(err error) bool {
 	var key *sshfwd.HostKeyError
 	var config *sshfwd.ConfigError
 	var unsupported *sshfwd.UnsupportedError
-	return errors.As(err, &key) || errors.As(err, &config) || errors.As(err, &unsupported)
+	return errors.As(err, &key) || errors.As(err, &config) || errors.As(err, &unsupported) ||
+		errors.Is(err, sshfwd.ErrHeldTooMuch)
 }
 
 // cause is the error to show of one that carries an exit code.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gpg-bridge/internal/bridge"
 	"gpg-bridge/sshfwd"
 )
 
@@ -41,14 +40,10 @@ func (f optionFlag) Set(value string) error {
 	return nil
 }
 
-// openForwards sets up the user's own forwards beside the bridge's; b is nil if
-// there is none. What fails is a warning, unless
+// openForwards sets up the user's own forwards beside the bridge's, which is at
+// gpgSocket on the host, or "". What fails is a warning, unless
 // ExitOnForwardFailure says otherwise.
-func (r *sshRun) openForwards(ctx context.Context, b *bridge.Bridge) error {
-	var gpgSocket string
-	if b != nil {
-		gpgSocket = b.Path()
-	}
+func (r *sshRun) openForwards(ctx context.Context, gpgSocket string) error {
 	specs := r.config.Forwards
 	specs.Remote = slices.DeleteFunc(slices.Clone(specs.Remote), func(spec sshfwd.ForwardSpec) bool {
 		same := gpgSocket != "" && spec.Listen.Path != "" && path.Clean(spec.Listen.Path) == path.Clean(gpgSocket)

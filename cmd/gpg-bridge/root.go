@@ -33,7 +33,7 @@ func newRoot(ui *ui) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{cmd.CommandPath(), err}
 	})
-	root.AddCommand(newSSH(ui), newConnect(ui), newVersion(ui))
+	root.AddCommand(newSSH(ui), newConnect(ui), newVersion(ui), newKeep(ui))
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = knownTopic

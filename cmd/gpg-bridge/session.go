@@ -49,7 +49,7 @@ func (r *sshRun) session(ctx context.Context) error {
 		ForwardAgent: r.forwardAgent(),
 	}
 	status, err := r.runSession(ctx, &request)
-	r.disconnected = errors.Is(err, sshfwd.ErrDisconnected)
+	r.disconnected.Store(errors.Is(err, sshfwd.ErrDisconnected))
 	return &exitError{status, r.ending(ctx, request.PTY != nil, err)}
 }
 
@@ -63,7 +63,7 @@ func (r *sshRun) runSession(ctx context.Context, request *sshfwd.SessionRequest)
 // words, and returns what is left to be told. ssh has no words for a status,
 // nor for a signal that ended the remote command or us.
 func (r *sshRun) ending(ctx context.Context, hadTTY bool, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, errNoPTY) {
 		return nil
 	}
 	var exit *sshfwd.ExitError
@@ -72,6 +72,8 @@ func (r *sshRun) ending(ctx context.Context, hadTTY bool, err error) error {
 	case errors.As(err, &lost) && errors.Is(err, sshfwd.ErrNoAnswer):
 		r.tell("Timeout, server %s not responding.", r.config.Hostname)
 		return nil
+	case errors.Is(err, sshfwd.ErrHeldTooMuch):
+		return lost
 	case errors.As(err, &lost):
 		r.tell("Connection to %s closed by remote host.", r.config.Hostname)
 		err = nil
@@ -94,6 +96,15 @@ func (r *sshRun) isInfoShown() bool {
 	return !r.flags.quiet
 }
 
+// isErrorShown is the same for ERROR.
+func (r *sshRun) isErrorShown() bool {
+	switch level := strings.ToUpper(r.config.LogLevel); level {
+	case "QUIET", "FATAL":
+		return false
+	}
+	return !r.flags.quiet
+}
+
 // tell shows a line of ssh's own.
 func (r *sshRun) tell(format string, args ...any) {
 	r.show(fmt.Sprintf(format, args...) + "\r\n")
@@ -106,14 +117,19 @@ func (r *sshRun) show(text string) {
 	_, _ = io.WriteString(r.ui.stderr, text)
 }
 
+// requestTTY is RequestTTY of ssh_config, unless a flag says otherwise.
+func (r *sshRun) requestTTY() string {
+	if r.flags.tty != "" {
+		return r.flags.tty
+	}
+	return r.config.RequestTTY
+}
+
 // wantsTTY decides as ssh does (ssh.c): -T and -t first, then RequestTTY, then
 // whether a shell was asked for. Without a terminal here only force counts;
 // missing says that one was wanted.
 func (r *sshRun) wantsTTY(haveTerminal bool, command string) (wanted, missing bool) {
-	mode := r.config.RequestTTY
-	if r.flags.tty != "" {
-		mode = r.flags.tty
-	}
+	mode := r.requestTTY()
 	switch {
 	case mode == "force":
 		return true, false
@@ -124,27 +140,48 @@ func (r *sshRun) wantsTTY(haveTerminal bool, command string) (wanted, missing bo
 	return haveTerminal, !haveTerminal
 }
 
+// terminal returns the user's terminal, nil if stdin is none, and the one to ask
+// the host for, nil if none is wanted; missing says that one would be.
+func (r *sshRun) terminal() (here *sshfwd.Terminal, pty *sshfwd.PTY, missing bool) {
+	in, _ := r.ui.stdin.(*os.File)
+	out, _ := r.ui.stdout.(*os.File)
+	here, ok := sshfwd.OpenTerminal(in, out)
+	wanted, missing := r.wantsTTY(ok, r.remoteCommand())
+	name := r.config.TermName(os.Getenv("TERM"))
+	switch {
+	case !wanted:
+		return here, nil, missing
+	case !ok:
+		return nil, &sshfwd.PTY{Term: name}, false
+	}
+	return here, here.PTY(name), false
+}
+
+// askPTYAhead asks for the session's terminal while the host is prepared. It is
+// for the moment after OpenAhead.
+func (r *sshRun) askPTYAhead() {
+	if _, pty, _ := r.terminal(); pty != nil {
+		r.client.AskPTYAhead(pty)
+	}
+}
+
 // attachTerminal asks for a terminal on the host if one is wanted, and gives
 // it every key from the moment that the shell runs. The function returned puts
 // everything back.
 func (r *sshRun) attachTerminal(request *sshfwd.SessionRequest) (restore func()) {
-	in, _ := r.ui.stdin.(*os.File)
-	out, _ := r.ui.stdout.(*os.File)
-	terminal, ok := sshfwd.OpenTerminal(in, out)
-	wanted, missing := r.wantsTTY(ok, request.Command)
+	terminal, pty, missing := r.terminal()
 	if missing && r.isInfoShown() {
 		r.tell("Pseudo-terminal will not be allocated because stdin is not a terminal.")
 	}
-	if !wanted {
+	if pty == nil {
 		return func() {}
 	}
 	raw := &rawMode{ui: r.ui, terminal: terminal}
 	request.Escape = r.escape(raw)
-	if !ok {
-		request.PTY = &sshfwd.PTY{Term: r.config.TermName(os.Getenv("TERM"))}
+	request.PTY, request.PTYRefused = pty, r.ptyRefused
+	if terminal == nil {
 		return func() {}
 	}
-	request.PTY = terminal.PTY(r.config.TermName(os.Getenv("TERM")))
 	input := terminal.Input()
 	request.Stdin = input
 	sizes, stopSizes := terminal.Resizes()
@@ -157,6 +194,22 @@ func (r *sshRun) attachTerminal(request *sshfwd.SessionRequest) (restore func())
 		stopContinue()
 		stopSizes()
 	}
+}
+
+// errNoPTY ends a session whose terminal was refused.
+var errNoPTY = errors.New("the server refused a terminal")
+
+// ptyRefused says what ssh says, and goes on as ssh does unless the terminal
+// was asked for by name (client_status_confirm in clientloop.c). The terminal
+// here stays as the user had it.
+func (r *sshRun) ptyRefused() error {
+	if r.isErrorShown() {
+		r.tell("PTY allocation request failed on channel 0")
+	}
+	if r.requestTTY() == "auto" {
+		return nil
+	}
+	return errNoPTY
 }
 
 // escape is what escape sequences do, nil for none.

@@ -33,12 +33,15 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
+	return newHostWith(t, sshdtest.Config{Options: []string{"AcceptEnv GB_*", "StreamLocalBindUnlink yes"}})
+}
+
+func newHostWith(t *testing.T, config sshdtest.Config) *host {
+	t.Helper()
 	program := testenv.Tool(t, "ssh")
 	home := gpghome.ForTest(t)
 	require.NoError(t, home.StartAgent(t.Context()))
-	return &host{ssh: program, home: home, srv: sshdtest.Start(t, sshdtest.Config{
-		Options: []string{"AcceptEnv GB_*", "StreamLocalBindUnlink yes"},
-	})}
+	return &host{ssh: program, home: home, srv: sshdtest.Start(t, config)}
 }
 
 // command is ssh, or gpg-bridge ssh, with the same arguments.

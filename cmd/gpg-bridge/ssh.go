@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"gpg-bridge/internal/bridge"
+	"gpg-bridge/internal/share"
 	"gpg-bridge/sshfwd"
 )
 
@@ -147,9 +149,14 @@ type sshRun struct {
 	command string
 
 	config *sshfwd.Config
+	target target
 	client *sshfwd.Client
 
-	disconnected bool // the user left by ~.
+	board      *board
+	background bool          // this is a process that nobody looks at
+	holder     *share.Holder // of -N, which is the bridge before it connects; else nil
+
+	disconnected atomic.Bool // the user left by ~.
 }
 
 // run does what was asked for: a session, or forwarding alone.
@@ -179,13 +186,13 @@ func (r *sshRun) once(ctx context.Context, use func(context.Context, *bridge.Bri
 	coming := r.bringUp(ctx, local, check.wait())
 	defer r.takeDown(ctx, coming)
 	if !r.mayOverlap() || !coming.isRequested() {
-		<-coming.done
+		<-coming.settled
 		if coming.err != nil && r.bridgeIsAll() {
 			return &exitError{exitConnection, coming.err}
 		}
 	}
 	coming.warnOnce(ctx, r.ui)
-	if err := r.openForwards(ctx, coming.bridge()); err != nil {
+	if err := r.openForwards(ctx, coming.path()); err != nil {
 		return &exitError{exitConnection, err}
 	}
 	return use(ctx, coming.bridge())
@@ -205,6 +212,15 @@ func (r *sshRun) resolve(ctx context.Context) (err error) {
 	for _, warning := range r.config.Warnings {
 		r.ui.warn(errors.New(warning))
 	}
+	if err := inner(r.config); err != nil {
+		return err
+	}
+	r.target = newTarget(r.config, &r.flags.local, &r.flags.remote)
+	kind := share.Session
+	if r.background {
+		kind = share.Background
+	}
+	r.board = newBoard(r.target, kind, r.flags.local.agentSocket)
 	return r.checkSession()
 }
 

@@ -225,21 +225,80 @@ func TestForwardOfAnother(t *testing.T) {
 	s.requireNoSocket(t)
 }
 
-// A second bridge is told of the first; and once it has taken over, the socket
-// is not the first's to remove.
+// A second bridge of another laptop is told of the first; and once it has taken
+// over, the socket is not the first's to remove.
 func TestTwoBridges(t *testing.T) {
 	s := stage{}.set(t)
 	first := s.bridge(t)
-	r := s.run(t, "-N", "host")
+	elsewhere := func(args ...string) *process {
+		cmd := exec.Command(program, s.args(args...)...)
+		cmd.Env = []string{"XDG_RUNTIME_DIR=" + testenv.ShortDir(t)}
+		return launchAs(t, cmd, s.laptop, nil)
+	}
+	r := elsewhere("-N", "host").wait(t)
 	require.Equal(t, 255, r.code)
 	r.requireTwoLines(t, "another connection already forwards an agent", "--takeover")
 	s.sign(t)
 
-	second := s.bridge(t, "--takeover")
+	second := elsewhere("--takeover", "-N", "host")
+	second.waitFor(t, &second.stderr, serving)
 	first.signal(t, syscall.SIGTERM)
 	require.Zero(t, first.wait(t).code)
 	s.requireSocket(t)
 	s.sign(t)
 	s.end(t, second)
 	s.requireNoSocket(t)
+}
+
+// A second bridge of the same laptop waits, and follows the first.
+func TestBridgeThatFollows(t *testing.T) {
+	s := stage{}.set(t)
+	first := s.bridge(t)
+	second := s.start(t, "-N", "host")
+	second.waitFor(t, &second.stderr, "already serves gpg on host")
+	s.sign(t)
+	s.end(t, first)
+	second.waitFor(t, &second.stderr, serving)
+	s.sign(t)
+	second.signal(t, syscall.SIGTERM)
+	require.Zero(t, second.wait(t).code)
+	s.requireNoSocket(t)
+}
+
+// Two sessions at once: the second uses the bridge of the first, and is the
+// bridge when that has ended.
+func TestSessionThatFollows(t *testing.T) {
+	s := stage{}.set(t)
+	first, firstIn := s.signer(t)
+	second, secondIn := s.signer(t)
+	first.waitFor(t, &first.stdout, "up")
+	second.waitFor(t, &second.stdout, "up")
+	firstIn()
+	first.waitFor(t, &first.stdout, "signed")
+	firstIn()
+	require.Zero(t, first.wait(t).code)
+	eventually(t, func() bool {
+		return strings.Contains(s.host.Run(t, "gpg-connect-agent --no-autostart 'GETINFO restricted' /bye 2>&1 || true"), "OK")
+	}, "the second session does not follow")
+	s.host.Run(t, "rm -f signed.asc")
+	secondIn()
+	second.waitFor(t, &second.stdout, "signed")
+	secondIn()
+	r := second.wait(t)
+	require.Zero(t, r.code)
+	require.Empty(t, r.stderr)
+	s.requireNoSocket(t)
+}
+
+// signer is a session that signs, and then ends, at each call of next.
+func (s *scene) signer(t *testing.T) (p *process, next func()) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	p = launch(t, s.laptop, r, s.args("host", "echo up; read line; echo text | gpg --batch --clearsign -o signed.asc && echo signed; read line")...)
+	return p, func() {
+		_, err := w.WriteString("\n")
+		require.NoError(t, err)
+	}
 }

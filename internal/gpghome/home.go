@@ -75,14 +75,14 @@ func (h *Home) configure() error {
 func (h *Home) Dir() string { return h.dir }
 
 // Env returns the environment for programs that shall use this home: the
-// process's own, with GNUPGHOME set, messages in English, and nothing that
-// leads to another agent, a terminal or a display.
+// process's own, with GNUPGHOME set, a runtime directory of its own, messages in
+// English, and nothing that leads to another agent, a terminal or a display.
 func (h *Home) Env() []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		switch name {
-		case "GNUPGHOME", "GPG_AGENT_INFO", "GPG_TTY", "SSH_AUTH_SOCK", "DISPLAY", "WAYLAND_DISPLAY",
+		case "GNUPGHOME", "XDG_RUNTIME_DIR", "GPG_AGENT_INFO", "GPG_TTY", "SSH_AUTH_SOCK", "DISPLAY", "WAYLAND_DISPLAY",
 			"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES":
 		case "PATH":
 			env = append(env, "PATH="+h.path(entry[len("PATH="):]))
@@ -90,7 +90,7 @@ func (h *Home) Env() []string {
 			env = append(env, entry)
 		}
 	}
-	return append(env, "GNUPGHOME="+h.dir, "LC_ALL=C")
+	return append(env, "GNUPGHOME="+h.dir, "XDG_RUNTIME_DIR="+h.dir, "LC_ALL=C")
 }
 
 func (h *Home) path(others string) string {

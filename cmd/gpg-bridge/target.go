@@ -1,0 +1,115 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"gpg-bridge/sshfwd"
+)
+
+// A target is what one bridge is for: an account on a host, reached in one way,
+// with one agent behind it.
+type target struct {
+	id      string // for package share
+	name    string // as the user named it
+	address string // user@host:port, resolved
+}
+
+// newTarget names what config leads to. Whatever makes two bridges differ makes
+// two targets; the same host under two aliases is one.
+func newTarget(config *sshfwd.Config, local *localFlags, remote *remoteFlags) target {
+	address := config.User + "@" + net.JoinHostPort(strings.ToLower(config.Hostname), strconv.Itoa(config.Port))
+	sum := sha256.New()
+	for _, part := range []string{
+		address, config.HostKeyAlias, config.ProxyJump, config.ProxyCommand,
+		local.agentSocket, strconv.FormatBool(local.allowUnrestricted), strconv.FormatBool(local.noCompat),
+		os.Getenv("GNUPGHOME"), remote.socket, remote.keys,
+	} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return target{hex.EncodeToString(sum.Sum(nil)[:10]), config.Destination, address}
+}
+
+// inner takes gpg-bridge proxy out of the way to the host: a bridge that used it
+// would start a bridge. What the proxy itself goes through takes its place.
+func inner(config *sshfwd.Config) error {
+	words, ok := splitCommand(config.ProxyCommand)
+	if !ok || len(words) < 2 || words[1] != "proxy" || !isOurs(words[0]) {
+		return nil
+	}
+	var flags proxyFlags
+	set := pflag.NewFlagSet("proxy", pflag.ContinueOnError)
+	set.Usage = func() {}
+	flags.addTo(set)
+	if err := set.Parse(words[2:]); err != nil {
+		return &proxyLineError{config.ProxyCommand, err}
+	}
+	config.ProxyCommand, config.ProxyJump, config.ProxyUseFdpass = flags.via, flags.jump, false
+	return nil
+}
+
+// isOurs: by its name, wherever it is installed.
+func isOurs(program string) bool {
+	name := strings.TrimSuffix(strings.ToLower(filepath.Base(strings.ReplaceAll(program, `\`, "/"))), ".exe")
+	self, err := os.Executable()
+	return name == "gpg-bridge" || err == nil && program == self
+}
+
+// splitCommand makes words of a command as a shell does that knows quotes and
+// nothing else. It is not ok where a shell would do more.
+func splitCommand(command string) (words []string, ok bool) {
+	var word strings.Builder
+	var quote rune
+	inWord := false
+	for _, c := range command {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(c)
+		case c == '\'' || c == '"':
+			quote, inWord = c, true
+		case c == ' ' || c == '\t':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			word.WriteRune(c)
+			inWord = true
+		}
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	if len(words) > 1 && words[0] == "exec" {
+		words = words[1:]
+	}
+	return words, quote == 0
+}
+
+// A proxyLineError says that the ProxyCommand is ours and cannot be understood.
+type proxyLineError struct {
+	command string
+	err     error
+}
+
+func (e *proxyLineError) Error() string { return fmt.Sprintf("ProxyCommand %q: %v", e.command, e.err) }
+func (e *proxyLineError) Unwrap() error { return e.err }
+
+// Hint says what to do.
+func (e *proxyLineError) Hint() string {
+	return "write it as gpg-bridge setup does: gpg-bridge proxy --alias %n --user %r %h %p"
+}
+
+var errNoDestination = errors.New("which host?")
