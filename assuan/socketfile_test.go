@@ -1,6 +1,7 @@
 package assuan
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -128,7 +129,7 @@ func TestCygwinCredentialsWire(t *testing.T) {
 	require.Equal(t, c, ParseCygwinCredentials(wire))
 }
 
-// What is accepted is written back as it was read, but for a Cygwin file's
+// FuzzParseSocketFile: what is accepted is written back as it was read, but for a Cygwin file's
 // trailing NUL and capital digits and a redirect's further lines.
 func FuzzParseSocketFile(f *testing.F) {
 	for _, seed := range []string{
@@ -168,7 +169,8 @@ func FuzzParseSocketFile(f *testing.F) {
 	})
 }
 
-// The other way round: every file of the two kinds survives being written.
+// FuzzSocketFileBytes is the other way round: every file of the two kinds
+// survives being written.
 func FuzzSocketFileBytes(f *testing.F) {
 	f.Add(uint16(54321), []byte(wildNonce), true)
 	f.Add(uint16(1), []byte("0123456789abcdef"), false)
@@ -183,5 +185,27 @@ func FuzzSocketFileBytes(f *testing.F) {
 		parsed, err := ParseSocketFile(file.Bytes())
 		require.NoError(t, err)
 		require.Equal(t, file, parsed)
+	})
+}
+
+// FuzzExpandRedirect: every ${NAME} is replaced by what the environment has,
+// once, and nothing else is changed; what comes out fits into a socket's name.
+func FuzzExpandRedirect(f *testing.F) {
+	f.Add("/a${HOME}/$x/${}${U", "/home/${HOME}")
+	f.Fuzz(func(t *testing.T, target, value string) {
+		want := regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllStringFunc(target, func(variable string) string {
+			if variable == "${}" {
+				return ""
+			}
+			return value
+		})
+		name, err := ExpandRedirect(target, func(string) string { return value })
+		unclosed := strings.LastIndex(target, "${") > strings.LastIndex(target, "}")
+		if unclosed || want == "" || len(want) > maxSocketName {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, name)
 	})
 }

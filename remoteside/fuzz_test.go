@@ -23,17 +23,18 @@ import (
 //
 // The model agent requires what must never reach an agent not to reach it; at
 // the end all that the client got must have come from the agent or be an
-// answer of ours.
+// answer of ours; and when all of it happens once more after the end, nothing
+// comes of it. agentside's FuzzConversation is the same for both machines, with
+// their goroutines and in virtual time.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte("cNOP\n|aOK|C"))
 	f.Fuzz(func(t *testing.T, readings []byte) {
 		x := newFuzzed(t)
-		for reading := range bytes.SplitSeq(readings, []byte("|")) {
-			if len(reading) > 0 {
-				x.read(reading[0], reading[1:])
-			}
-		}
+		x.readAll(readings)
 		x.end()
+		x.clientOver, x.agentOver = false, false
+		x.readAll(readings)
+		x.requireUntouched()
 	})
 }
 
@@ -44,6 +45,7 @@ type fuzzed struct {
 	agent      *modelAgent
 	clientOver bool // its pump has returned
 	agentOver  bool
+	output     string // what the client had got at the end
 }
 
 func newFuzzed(t *testing.T) *fuzzed {
@@ -52,6 +54,14 @@ func newFuzzed(t *testing.T) *fuzzed {
 	x.s.step(t.Context(), evClientSocketConnected, nil, false)
 	require.Equal(t, stateReady, x.s.state)
 	return x
+}
+
+func (x *fuzzed) readAll(readings []byte) {
+	for reading := range bytes.SplitSeq(readings, []byte("|")) {
+		if len(reading) > 0 {
+			x.read(reading[0], reading[1:])
+		}
+	}
 }
 
 func (x *fuzzed) read(who byte, what []byte) {
@@ -136,9 +146,18 @@ func (x *fuzzed) end() {
 	before := x.client.String()
 	x.s.drain(x.t.Context())
 	require.Equal(x.t, before, x.client.String())
+	x.output = before
 	output, ok := strings.CutPrefix(before, testGreeting)
 	require.True(x.t, ok)
 	requireExplained(x.t, output, x.agent.said)
+}
+
+// requireUntouched requires that nothing has happened since the end.
+func (x *fuzzed) requireUntouched() {
+	require.Equal(x.t, stateDisconnected, x.s.state)
+	require.Equal(x.t, x.output, x.client.String())
+	require.Equal(x.t, 1, x.client.closes)
+	require.Equal(x.t, 1, x.agent.closes)
 }
 
 // requireExplained requires every line of output to be the agent's next one, or

@@ -3,6 +3,7 @@ package sshfwd
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,7 +171,9 @@ func splitCommas(v string) []string {
 }
 
 // number reads a count or a number of seconds, 0 for "none". What is no number
-// is an error: to go on without a limit that the user set is not for us.
+// is an error: to go on without a limit that the user set is not for us. So is
+// more than ssh takes (convtime in OpenSSH's misc.c), which is also more than fits
+// into a time.Duration.
 func (s settings) number(key string, fallback int) (int, error) {
 	v := s.get(key)
 	switch strings.ToLower(v) {
@@ -180,7 +183,7 @@ func (s settings) number(key string, fallback int) (int, error) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 {
+	if err != nil || n < 0 || n > math.MaxInt32 {
 		return 0, &ConfigError{
 			Problem: fmt.Sprintf("bad number %q for %s", v, key),
 			Advice:  "correct it in ssh_config or on the command line",

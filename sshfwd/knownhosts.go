@@ -133,7 +133,7 @@ func matchNames(name, names string) bool {
 		salt, ok := hashSalt(names)
 		return ok && hashName(name, salt) == names
 	}
-	return matchPatternList(strings.ToLower(name), names)
+	return matchPatternList(lowerASCII(name), names)
 }
 
 // hashSalt reads the salt of |1|salt|hash (extract_salt in hostfile.c).
@@ -162,7 +162,7 @@ func matchPatternList(name, list string) bool {
 		if len(pattern) >= tooLong {
 			return false
 		}
-		if !matchPattern(name, strings.ToLower(pattern)) {
+		if !matchPattern(name, lowerASCII(pattern)) {
 			continue
 		}
 		if negated {
@@ -171,6 +171,18 @@ func matchPatternList(name, list string) bool {
 		found = true
 	}
 	return found
+}
+
+// lowerASCII is tolower as ssh has it: bytes of other letters stay, so that no
+// two names become one, which strings.ToLower makes of what is not UTF-8.
+func lowerASCII(s string) string {
+	lower := []byte(s)
+	for i, c := range lower {
+		if 'A' <= c && c <= 'Z' {
+			lower[i] = c - 'A' + 'a'
+		}
+	}
+	return string(lower)
 }
 
 // matchPattern matches the whole name; * is any run of characters and ? one.

@@ -30,7 +30,7 @@ type hostKeys struct {
 }
 
 func newHostKeys(c *Config, lines []knownHostsLine) *hostKeys {
-	host := strings.ToLower(c.Hostname)
+	host := lowerASCII(c.Hostname)
 	h := &hostKeys{name: hostName(host, c.Port), principal: host, caAlgorithms: c.CASignatureAlgorithms}
 	if c.HostKeyAlias != "" {
 		h.name, h.principal = c.HostKeyAlias, c.HostKeyAlias

@@ -111,13 +111,13 @@ func (c *krlCerts) section(kind byte, r *krlReader) error {
 	case krlSerialList:
 		for r.more() {
 			serial := r.uint64()
-			c.ranges = append(c.ranges, krlRange{serial, serial})
+			c.revoke(serial, serial, r)
 		}
 	case krlSerialRange:
-		c.ranges = append(c.ranges, krlRange{r.uint64(), r.uint64()})
+		c.revoke(r.uint64(), r.uint64(), r)
 	case krlSerialBitmap:
 		offset, bits := r.uint64(), new(big.Int).SetBytes(r.str())
-		if n := uint64(bits.BitLen()); n > 0 && offset > math.MaxUint64-(n-1) {
+		if n := uint64(bits.BitLen()); n > 0 && offset > math.MaxUint64-(n-1) || offset == 0 && bits.Bit(0) == 1 {
 			return errKRL
 		}
 		c.bitmaps = append(c.bitmaps, krlBitmap{offset, bits})
@@ -134,6 +134,15 @@ func (c *krlCerts) section(kind byte, r *krlReader) error {
 		return errKRL
 	}
 	return r.err
+}
+
+// revoke adds a range. One that has 0 or no serial at all makes the list a
+// malformed one (ssh_krl_revoke_cert_by_serial_range).
+func (c *krlCerts) revoke(from, to uint64, r *krlReader) {
+	if r.err == nil && (from == 0 || from > to) {
+		r.err = errKRL
+	}
+	c.ranges = append(c.ranges, krlRange{from, to})
 }
 
 // revokes says whether the list has the key: as it is, by a hash, or as a

@@ -2,14 +2,11 @@ package sshfwd
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/binary"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/crypto/ssh"
 )
 
 // krlOfID revokes a key id for every authority, for which ssh-keygen has no
@@ -41,30 +38,4 @@ func TestBrokenKRL(t *testing.T) {
 	bad[11] = 2
 	_, err = parseKRL(bad)
 	require.ErrorContains(t, err, "version")
-}
-
-func FuzzKRL(f *testing.F) {
-	f.Add(krlOfID("test"))
-	key := newCertKey()
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if !bytes.HasPrefix(data, []byte(krlMagic)) {
-			return
-		}
-		if k, err := parseKRL(data); err == nil {
-			k.revokes(key)
-		}
-	})
-}
-
-// newCertKey is a certificate of which only the fields matter.
-func newCertKey() *ssh.Certificate {
-	public, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		panic(err)
-	}
-	return &ssh.Certificate{Key: key, SignatureKey: key, Serial: 7, KeyId: "x", Signature: &ssh.Signature{}}
 }
