@@ -40,8 +40,11 @@ func peakRSS(t *testing.T, p *process) int64 {
 // What the program may take of memory, in bytes, for a host that wants it to
 // take more: 25 KiB for each channel of sshfwd.DefaultMaxConns; a few packets
 // for banners; and twice what sshfwd lets a host fill, which is how late the
-// garbage collector may notice. The race detector takes a multiple.
+// garbage collector may notice. The race detector takes up to raceMemory times
+// that.
 const (
+	raceMemory = 6
+
 	channelsRSS = 128 << 20
 	bannersRSS  = 100 << 20
 	hoardRSS    = 600 << 20
@@ -69,7 +72,7 @@ func watchRSS(t *testing.T, p *process) (peak func() int64) {
 func requireRSS(t *testing.T, rss int64, limit int64) {
 	t.Helper()
 	if raceDetector {
-		limit *= 6
+		limit *= raceMemory
 	}
 	t.Logf("RSS %d MiB, and it may be %d", rss>>20, limit>>20)
 	require.Less(t, rss, limit)
@@ -229,9 +232,6 @@ func TestHostileBanners(t *testing.T) {
 // TestHostileHoard: a host that fills the windows of all its channels is given
 // up, with one message, and not connected to again.
 func TestHostileHoard(t *testing.T) {
-	if raceDetector {
-		t.Skip("256 MiB take too long with the race detector; sshfwd has the same with less")
-	}
 	v := newVictim(t)
 	// Behind as many sessions as are served at once, the others wait unread.
 	fill := func(conn *sshtest.Conn, path string) {
