@@ -50,3 +50,14 @@ func (a *Agent) endpoint(ctx context.Context) (*Endpoint, error) {
 	}
 	return a.Locator.Locate(ctx)
 }
+
+// Path returns where the agent was last reached, or is to be where the user
+// named it; "" while that is not known.
+func (a *Agent) Path() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known != nil {
+		return a.known.Path()
+	}
+	return a.Locator.AgentSocket
+}

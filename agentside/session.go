@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 )
 
 // Timeouts of the parts that no human takes part in. The greeting has its own:
-// an agent that is being stopped accepts connections and never greets.
+// an agent that is being stopped accepts connections and never greets. So has a
+// write that the agent has to take for it to be over.
 const (
 	connectTimeout  = 5 * time.Second
 	greetingTimeout = 5 * time.Second
+	writeTimeout    = 5 * time.Second
 )
 
 // maxResponse bounds what SendCommands collects, in bytes. A response that is
@@ -56,6 +59,7 @@ type Session struct {
 	mu    sync.Mutex
 	state state
 	out   *bufio.Writer
+	bulky bool  // the block that is being written has outgrown out
 	cause error // why the session left its normal states; the first one
 }
 
@@ -76,13 +80,23 @@ func connect(ctx context.Context, at endpoint, check func(*Session) error) (*Ses
 		err = context.Cause(ctx) // what else went wrong is its doing
 	}
 	if err == nil {
-		// From here on only a human's patience counts.
-		err = s.conn.SetDeadline(time.Time{})
+		err = s.settle()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// settle ends the hurry: from here on only a human's patience counts. It is an
+// error when the agent said more than it was asked.
+func (s *Session) settle() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != nil {
+		return s.cause
+	}
+	return s.conn.SetDeadline(time.Time{})
 }
 
 // begin dials, within connectTimeout, and presents the credentials.
@@ -134,9 +148,12 @@ func (s *Session) WriteLine(line []byte) error {
 }
 
 // ReadLine returns the agent's next line with its LF, as soon as it is
-// complete; it stays valid until the next ReadLine. more says that another
-// complete line is already here, so that the caller may hold back its flush.
-// After the agent closed between two responses the error is io.EOF.
+// complete; it stays valid until the next ReadLine. more says that another line
+// of the same response is already here, so that the caller may hold back its
+// flush: what was in order before the agent misbehaved is never held back. A
+// line behind the end of a response is one that nobody asked for: the session
+// ends with it, and the response counts. After the agent closed between two
+// responses the error is io.EOF.
 func (s *Session) ReadLine() (line []byte, more bool, err error) {
 	line, err = s.readLine()
 	s.mu.Lock()
@@ -150,17 +167,23 @@ func (s *Session) ReadLine() (line []byte, more bool, err error) {
 	} else if kind == assuan.KindInvalid {
 		ev = s.fail(errInvalidResponse)
 	}
-	err = s.step(context.Background(), ev, line)
-	more = s.in.More()
-	if err == nil && more && ev == evAgentDataReceived {
-		// Nobody asked for that line, and a command that waits must not take
-		// it for its answer.
-		err = s.step(context.Background(), evAgentDataChunk, nil)
-	}
-	if err != nil {
+	if err := s.step(context.Background(), ev, line); err != nil {
 		return nil, false, err
 	}
-	return line, more, nil
+	if ev == evAgentDataChunk {
+		return line, s.responseGoesOn(), nil
+	}
+	if s.in.More() {
+		// A command that waits must not take that line for its answer.
+		_ = s.step(context.Background(), evAgentDataChunk, nil)
+	}
+	return line, false, nil
+}
+
+// responseGoesOn reports whether the next line is here, and in order.
+func (s *Session) responseGoesOn() bool {
+	next, _ := s.in.Next()
+	return next != nil && assuan.KindOf(next) != assuan.KindInvalid
 }
 
 func (s *Session) readLine() ([]byte, error) {
@@ -280,17 +303,80 @@ func (s *Session) authenticate() event {
 // write sends one line. Only a line that the agent answers is flushed and
 // reported: D lines wait in the buffer for the end of their block.
 func (s *Session) write(line []byte) event {
-	_, err := s.out.Write(line)
-	if err == nil && assuan.AnswerOf(line) == assuan.AnswerData {
+	last := assuan.AnswerOf(line) != assuan.AnswerData
+	err := s.hurry(line, last)
+	if err == nil {
+		err = s.makeRoom(line)
+	}
+	if err == nil {
+		_, err = s.out.Write(line)
+	}
+	if err == nil && !last {
 		return evNone
 	}
 	if err == nil {
 		err = s.out.Flush()
 	}
-	if err != nil {
+	if err == nil {
+		err = s.relax()
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return s.fail(errTakesNothing)
+	case err != nil:
 		return s.fail(fmt.Errorf("write to the agent: %w", err))
 	}
 	return evAgentWriteOK
+}
+
+// makeRoom gives a block that does not fit the buffer a greater one, so that it
+// leaves in fewer writes.
+func (s *Session) makeRoom(line []byte) error {
+	if s.out.Available() >= len(line) || s.out.Size() >= assuan.BulkSize {
+		return nil
+	}
+	err := s.out.Flush()
+	s.out = bufio.NewWriterSize(bulkWriter{s.conn}, assuan.BulkSize)
+	return err
+}
+
+// A bulkWriter writes more at a time than an agent may take within
+// writeTimeout: as long as it takes something, the time begins anew.
+type bulkWriter struct{ conn net.Conn }
+
+func (w bulkWriter) Write(p []byte) (written int, err error) {
+	for {
+		n, err := w.conn.Write(p[written:])
+		written += n
+		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return written, err
+		}
+		if err := w.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return written, err
+		}
+	}
+}
+
+// hurry bounds the write that this line leads to, if it is one that can get
+// stuck. A command cannot: the agent has taken all before it, so the socket has
+// room, even when the agent is stopped. A block of D lines of any size can, and
+// nobody could tell its client, or see it leave, meanwhile.
+func (s *Session) hurry(line []byte, last bool) error {
+	overflows := s.out.Available() < len(line)
+	s.bulky = s.bulky || overflows
+	if !overflows && !(s.bulky && last) {
+		return nil
+	}
+	return s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
+// relax ends the hurry with the block.
+func (s *Session) relax() error {
+	if !s.bulky {
+		return nil
+	}
+	s.bulky = false
+	return s.conn.SetWriteDeadline(time.Time{})
 }
 
 func (s *Session) teardown() event {

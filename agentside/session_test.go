@@ -150,8 +150,13 @@ func TestAgentSpeaks(t *testing.T) {
 	}
 	for _, unasked := range []string{"OK\nOK\n", "OK\nS x\n", "INQUIRE x\nok\n"} {
 		s := readySession(t, turn{"NOP\n", unasked})
-		_, err := s.SendCommands([]byte("NOP\n"))
-		require.Equal(t, &ViolationError{State: "Ready", Event: "AgentDataChunk"}, err)
+		got, err := s.SendCommands([]byte("NOP\n"))
+		require.NoError(t, err, "that was in order")
+		require.Equal(t, unasked[:strings.Index(unasked, "\n")+1], string(got))
+		violation := &ViolationError{State: "Ready", Event: "AgentDataChunk"}
+		require.Equal(t, violation, s.WriteLine([]byte("NOP\n")))
+		_, _, err = s.ReadLine()
+		require.Equal(t, violation, err)
 	}
 	s := readySession(t, turn{"NOP\n", "S x\n"}, hangUp)
 	_, err := s.SendCommands([]byte("NOP\n"))

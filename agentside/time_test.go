@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -99,5 +100,54 @@ func TestNoResponseTimeout(t *testing.T) {
 		require.Equal(t, time.Hour, time.Since(start))
 		require.NoError(t, s.Close())
 		agent.Wait()
+	})
+}
+
+// TestAgentTakesNothing: an agent that was stopped in the middle of a block is
+// given up, because whoever writes could be told nothing meanwhile.
+func TestAgentTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe() // from which nobody reads
+		s := &Session{
+			state: stateReady, conn: ours, closeConn: sync.OnceValue(ours.Close),
+			out: bufio.NewWriterSize(ours, writeBuffer),
+		}
+		data := []byte("D " + strings.Repeat("x", 997) + "\n")
+		start := time.Now()
+		for range 4 { // as many as fit the buffer
+			require.NoError(t, s.WriteLine(data))
+		}
+		require.Equal(t, errTakesNothing, s.WriteLine(data))
+		require.Equal(t, 5*time.Second, time.Since(start))
+		require.Equal(t, stateDisconnected, s.state)
+		_, err := theirs.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "the connection was not closed")
+	})
+}
+
+// TestSlowBlock: neither a slow agent nor a slow client is given up.
+func TestSlowBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		s, data, taken := &Session{
+			state: stateReady, conn: ours, closeConn: sync.OnceValue(ours.Close),
+			out: bufio.NewWriterSize(ours, writeBuffer),
+		}, []byte("D "+strings.Repeat("x", 997)+"\n"), 0
+		var agent sync.WaitGroup
+		agent.Go(func() {
+			piece := make([]byte, 4096)
+			for n, err := theirs.Read(piece); err == nil; n, err = theirs.Read(piece) {
+				taken += n
+				time.Sleep(4 * time.Second)
+			}
+		})
+		for range 20 {
+			require.NoError(t, s.WriteLine(data))
+		}
+		time.Sleep(time.Hour)
+		require.NoError(t, s.WriteLine([]byte("END\n")))
+		require.NoError(t, s.Close())
+		agent.Wait()
+		require.Equal(t, 20*len(data)+len("END\n"), taken)
 	})
 }

@@ -5,41 +5,64 @@ import (
 	"errors"
 )
 
-// bufferSize bounds what one direction of a session holds. Four lines of the
+// bufferSize is what one direction of a session holds. Four lines of the
 // greatest length fit, so a burst of ordinary lines leaves as one write.
 const bufferSize = 4096
+
+// BulkSize bounds what one direction holds once its peer has sent more at a time
+// than fits, which is D lines. It is what an SSH packet carries with OpenSSH
+// (CHAN_TCP_PACKET_DEFAULT in channels.h), so that a bulk costs no more packets
+// and system calls than ssh's own forwarding.
+const BulkSize = 32 << 10
 
 // ErrLineTooLong says that a peer sent more than MaxLine bytes without an LF.
 // The conversation cannot go on: where the next command begins is unknown.
 var ErrLineTooLong = errors.New("line too long: more than 1000 bytes without a line feed")
 
 // A LineBuffer holds what was read from a peer and not yet taken as lines. It
-// never grows. The zero value is empty and ready.
+// grows once, to BulkSize. The zero value is empty and ready.
 //
 // One goroutine fills it: it asks for Space, reads into that without holding
 // the owner's lock, and then calls Commit. Lines may be taken meanwhile by any
 // goroutine that holds the lock: Space is the only method that moves bytes, so
 // a line stays valid until the filling goroutine calls Space again.
 type LineBuffer struct {
-	buf  [bufferSize]byte
-	r, w int // buf[r:w] is unread
+	small [bufferSize]byte
+	bulk  []byte // instead of small, once a read has filled that
+	full  bool   // the last read did
+	r, w  int    // buf()[r:w] is unread
+}
+
+func (b *LineBuffer) buf() []byte {
+	if b.bulk != nil {
+		return b.bulk
+	}
+	return b.small[:]
 }
 
 // Space returns the free room to read into. It is empty while the buffer is
 // full of lines that nobody has taken.
 func (b *LineBuffer) Space() []byte {
-	if b.r > 0 {
-		b.w = copy(b.buf[:], b.buf[b.r:b.w])
+	pending := b.Pending()
+	if b.full && b.bulk == nil {
+		b.bulk = make([]byte, BulkSize)
 		b.r = 0
+		b.w = copy(b.bulk, pending)
+	} else if b.r > 0 {
+		b.r = 0
+		b.w = copy(b.buf(), pending)
 	}
-	return b.buf[b.w:]
+	return b.buf()[b.w:]
 }
 
 // Commit adds the first n bytes of the last Space.
-func (b *LineBuffer) Commit(n int) { b.w += n }
+func (b *LineBuffer) Commit(n int) {
+	b.w += n
+	b.full = n > bufferSize/2 && b.w == len(b.buf())
+}
 
 // Pending returns the bytes that are there and not taken.
-func (b *LineBuffer) Pending() []byte { return b.buf[b.r:b.w] }
+func (b *LineBuffer) Pending() []byte { return b.buf()[b.r:b.w] }
 
 // Next returns the first complete line with its LF, without taking it, or nil
 // when there is none. The error is ErrLineTooLong, as soon as it is certain.

@@ -1,6 +1,7 @@
 package remoteside
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -65,14 +66,26 @@ func (s *session) connectAgent(ctx context.Context) event {
 // forwardCommand passes a command to the agent, or answers in its place.
 func (s *session) forwardCommand(line []byte) (event, []byte) {
 	s.commands.Add(1)
+	s.noteBegun()
 	if answer := guardCommand(line); answer != "" {
 		return evAgentResponseComplete, []byte(answer)
 	}
+	s.operations.command(line)
 	s.farewell = s.farewell || assuan.IsVerb(assuan.Verb(line), "BYE")
 	if ev := s.forward(line); ev != evNone {
 		return ev, nil
 	}
 	return evWriteOK, nil
+}
+
+// noteBegun tells of the first command that is the client's own.
+func (s *session) noteBegun() {
+	if s.begun || s.silent {
+		return
+	}
+	if s.begun = true; s.began != nil {
+		s.began()
+	}
 }
 
 // forwardAnswer passes the end of an inquiry's answer to the agent. When the
@@ -114,6 +127,7 @@ func (s *session) reply(line []byte, more bool) event {
 	}
 	switch kind {
 	case assuan.KindOK, assuan.KindERR:
+		s.operations.answer(line)
 		return evResponseOKOrErr
 	case assuan.KindInquire:
 		return evResponseInquire
@@ -128,7 +142,10 @@ func (s *session) send(line []byte, more bool) event {
 	if s.silent {
 		return evNone
 	}
-	_, err := s.out.Write(line)
+	err := s.makeRoom(line)
+	if err == nil {
+		_, err = s.out.Write(line)
+	}
 	if err == nil && !more {
 		err = s.out.Flush()
 	}
@@ -141,14 +158,26 @@ func (s *session) send(line []byte, more bool) event {
 	return s.fail(fmt.Errorf("write to the client: %w", err))
 }
 
-// teardown releases both connections, the second even if the first fails.
-func (s *session) teardown() event {
-	err := s.closeClient()
-	if benign(err) {
-		err = nil
+// makeRoom gives a burst that does not fit the buffer a greater one: it is a part
+// of a bulk, and each write is an SSH packet.
+func (s *session) makeRoom(line []byte) error {
+	if s.out.Available() >= len(line) || s.out.Size() >= assuan.BulkSize {
+		return nil
 	}
+	err := s.out.Flush()
+	s.out = bufio.NewWriterSize(s.client, assuan.BulkSize)
+	return err
+}
+
+// teardown releases both connections, the second even if the first fails. The
+// agent goes first: whatever keeps the client's from closing, pinentry goes away.
+func (s *session) teardown() event {
+	var err error
 	if s.agent != nil {
-		err = errors.Join(err, s.agent.Close())
+		err = s.agent.Close()
+	}
+	if closing := s.closeClient(); !benign(closing) {
+		err = errors.Join(err, closing)
 	}
 	s.taken.Signal()
 	if err != nil {

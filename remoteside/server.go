@@ -29,12 +29,20 @@ type Config struct {
 
 	// Ended, if set, is told of every session that has ended.
 	Ended func(Report)
+
+	// Began, if set, is told of every client that gives a command: most look
+	// whether there is anybody, or verify the path, and give none. Operated, if
+	// set, is told of every use of a secret key. Both are called in the midst
+	// of a conversation and must not block.
+	Began    func()
+	Operated func(Operation)
 }
 
 // A Report is what is known of a session at its end. It holds no payload.
 type Report struct {
 	ID          uuid.UUID
 	Commands    uint64
+	Began       bool  // the client gave a command, and not only BYE was said in its place
 	Cause       error // nil: an orderly end
 	Unreachable error // why no agent could be reached; nil when it was
 }
@@ -71,12 +79,13 @@ func (srv *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) {
 	}
 	defer func() { <-srv.slots }()
 	s := newSession(conn, srv.config.Connect, srv.witness)
+	s.began, s.operations.tell = srv.config.Began, srv.config.Operated
 	srv.add(s)
 	defer srv.remove(s)
 	cause := s.run(ctx)
 	srv.config.Log.Debug("session ended", "session", s.id, "commands", s.commands.Load(), "cause", cause, "unreachable", s.unreachable)
 	if srv.config.Ended != nil {
-		srv.config.Ended(Report{ID: s.id, Commands: s.commands.Load(), Cause: cause, Unreachable: s.unreachable})
+		srv.config.Ended(Report{ID: s.id, Commands: s.commands.Load(), Began: s.begun, Cause: cause, Unreachable: s.unreachable})
 	}
 }
 

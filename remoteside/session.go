@@ -52,15 +52,20 @@ type session struct {
 	cause       error             // why the session left its normal states; the first one
 	in          assuan.LineBuffer // filled by pumpClient, taken from by both pumps
 	out         *bufio.Writer
-	taken       sync.Cond   // a line was taken from in, or the session ended
-	instead     string      // what the client gets for the agent's next OK or ERR
-	clientDone  bool        // the client has sent its last byte
-	farewell    bool        // BYE was said
-	silent      bool        // it was said in the client's place: the answer is nobody's
-	impatience  *time.Timer // breaks the connections when patience is over
-	unreachable error       // why noAgent stands in
+	taken       sync.Cond // a line was taken from in, or the session ended
+	instead     string    // what the client gets for the agent's next OK or ERR
+	clientDone  bool      // the client has sent its last byte
+	farewell    bool      // BYE was said
+	silent      bool      // it was said in the client's place: the answer is nobody's
+	unreachable error     // why noAgent stands in
+	operations  operations
 
-	broken   atomic.Pointer[error] // why breakIO was called
+	begun bool   // the client has given a command
+	began func() // called then; may be nil
+
+	impatience *time.Timer // breaks the connections when patience is over; run's
+
+	broken   atomic.Pointer[error] // why the connections were closed from outside
 	seen     atomic.Uint32         // a copy of state, so that a stuck write cannot hide it
 	commands atomic.Uint64
 }
@@ -81,7 +86,10 @@ func newSession(client io.ReadWriteCloser, connect ConnectAgent, comment func([]
 // run owns the session: it connects to the agent, pumps until both sides have
 // ended, and returns why; nil is an orderly end. When ctx ends, so does run.
 func (s *session) run(ctx context.Context) error {
-	stopClient := context.AfterFunc(ctx, func() { _ = s.closeClient() })
+	stopClient := context.AfterFunc(ctx, func() {
+		s.noteBroken(context.Cause(ctx))
+		_ = s.closeClient()
+	})
 	defer stopClient()
 	s.mu.Lock()
 	s.step(ctx, evClientSocketConnected, nil, false)
@@ -95,26 +103,34 @@ func (s *session) run(ctx context.Context) error {
 		s.pumpClient(ctx)
 		agentPump.Wait()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.impatience != nil {
 		s.impatience.Stop()
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.operations.end()
 	return s.cause
 }
 
 // breakIO closes both connections; the pumps wake and do the rest. The first
-// cause counts, before whatever the broken connections then say.
+// cause counts, before whatever the broken connections then say. The agent goes
+// first: closing it never waits, whatever the client's link is like.
 func (s *session) breakIO(cause error) {
-	s.broken.CompareAndSwap(nil, &cause)
-	_ = s.closeClient()
+	s.noteBroken(cause)
 	_ = s.agent.Close()
+	_ = s.closeClient()
 }
+
+// noteBroken says why, before it can be seen that.
+func (s *session) noteBroken(cause error) { s.broken.CompareAndSwap(nil, &cause) }
 
 // pumpClient reads the client until it, or the session, has ended. It reads on
 // while the agent works, so far as the buffer has room: only so is a client
-// that leaves noticed. One that leaves 4 KiB of unread commands behind, which no
-// gpg does, is noticed when the agent has answered.
+// that leaves noticed. One that leaves 32 KiB of unread commands behind, which no
+// gpg does, is noticed when the agent has answered, and so served as the agent
+// itself would: what it reads in its socket's buffer is a command, whoever is
+// still there. One that leaves while the agent takes nothing of its answer is
+// noticed when that write is given up.
 func (s *session) pumpClient(ctx context.Context) {
 	for {
 		space := s.awaitSpace()
@@ -144,14 +160,17 @@ func (s *session) awaitSpace() []byte {
 // received takes over what pumpClient has read, and reports whether there can
 // be more.
 func (s *session) received(ctx context.Context, n int, err error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.in.Commit(n)
-	if errors.Is(err, io.EOF) {
-		s.clientDone = true
+	done := errors.Is(err, io.EOF)
+	if done {
+		// Before mu is asked for: whoever holds it may be stuck in a write to
+		// this very client.
 		s.impatience = time.AfterFunc(patience, func() { s.breakIO(errClientGone) })
 		err = nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in.Commit(n)
+	s.clientDone = done
 	s.drain(ctx)
 	if err != nil {
 		s.lost(ctx, fmt.Errorf("connection to the client lost: %w", err))

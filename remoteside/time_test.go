@@ -201,6 +201,32 @@ func TestStuckClient(t *testing.T) {
 	})
 }
 
+// TestStuckClientEnds: a client that takes nothing and then says its last byte
+// is waited for no longer than any other, though a write to it is under way.
+// This is in real time: a bubble's does not pass while one pump waits for a
+// mutex that the other holds.
+func TestStuckClientEnds(t *testing.T) {
+	client, server := duplexPair()
+	agent := newFakeAgent()
+	s := newSession(server, connectTo(agent), func([]byte) {})
+	ended := make(chan error, 1)
+	go func() { ended <- s.run(t.Context()) }()
+	receive(t, client, testGreeting)
+	send(t, client, "NOP\n")
+	require.Equal(t, "NOP\n", <-agent.heard)
+	agent.say <- "S x\n" // and nobody reads it
+	require.Eventually(t, func() bool { return state(s.seen.Load()) == stateSendingToClient }, 10*time.Second, time.Millisecond)
+	require.NoError(t, client.PipeWriter.Close())
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, errClientGone)
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for ever")
+	}
+	<-agent.done
+	_ = client.Close()
+}
+
 // TestConnectCancelled: a session that ends while it connects has not found
 // the agent unreachable.
 func TestConnectCancelled(t *testing.T) {

@@ -133,6 +133,19 @@ func (f *Front) Restart() error {
 	return err
 }
 
+// Reset ends every connection with a reset (TCP's RST), as a crash may. Whoever
+// connects then is served.
+func (f *Front) Reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for conn := range f.conns {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+	}
+	f.closeConns()
+}
+
 // Close ends every connection and returns once all of the Front's goroutines
 // have. The file stays, as that of an agent that was killed.
 func (f *Front) Close() error {

@@ -91,6 +91,21 @@ func (h *Home) KillAgent(ctx context.Context) error {
 	return nil
 }
 
+// SignalAgent sends a signal to the agent's process, the one last seen: an agent
+// that was stopped cannot be asked.
+func (h *Home) SignalAgent(sig os.Signal) error {
+	pid := int(h.agentPID.Load())
+	if pid == 0 {
+		return ErrNoAgent
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = process.Release() }()
+	return process.Signal(sig)
+}
+
 // RestartAgent stops the agent and starts it again.
 func (h *Home) RestartAgent(ctx context.Context) error {
 	if err := h.StopAgent(ctx); err != nil {
