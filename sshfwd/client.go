@@ -17,7 +17,8 @@ type Client struct {
 	conn *ssh.Client
 	log  *slog.Logger
 
-	route *route // what conn runs over; nil in tests that bring their own
+	wire  *wireConn // below conn; nil in tests that bring their own
+	route *route    // what conn runs over; nil in tests that bring their own
 
 	forwarder func() (*Forwarder, error) // makes it at the first call
 	agent     *agentForward              // what ForwardAgent needs; set by Dial
@@ -26,7 +27,7 @@ type Client struct {
 	done chan struct{}  // closed by the first Close
 
 	mu     sync.Mutex
-	ahead  chan openedChannel // what OpenAhead waits for, nil for nothing
+	ahead  *aheadChannel // what OpenAhead has opened, nil for nothing
 	closed bool
 	cause  error // why this side ended the connection, nil for Close
 }

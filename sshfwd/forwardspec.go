@@ -37,9 +37,23 @@ func (e Endpoint) String() string {
 }
 
 // A ForwardSpec is one forward, as LocalForward, RemoteForward or
-// DynamicForward describe it. Connect is empty for the last.
+// DynamicForward describe it. Connect is empty for the last, and for a
+// RemoteForward without a target: there is a SOCKS proxy then.
 type ForwardSpec struct {
 	Listen, Connect Endpoint
+}
+
+func (s ForwardSpec) isSocks() bool { return s.Connect == Endpoint{} }
+
+// Target is the destination in the words of ssh's messages.
+func (s ForwardSpec) Target() string {
+	switch {
+	case s.isSocks():
+		return socksTarget + ":0"
+	case s.Connect.Path != "":
+		return s.Connect.Path
+	}
+	return fmt.Sprintf("%s:%d", s.Connect.Host, s.Connect.Port)
 }
 
 // ForwardSpecs are all forwards of a destination, and the options about them,
@@ -50,6 +64,10 @@ type ForwardSpecs struct {
 	GatewayPorts          bool        // listen on every interface where nothing is said
 	StreamLocalBindMask   fs.FileMode // what a local socket's mode lacks
 	StreamLocalBindUnlink bool        // remove what is at a local socket's path
+
+	// PermitRemoteOpen is where a RemoteForward without a target may connect
+	// to, nil for anywhere. A Host "*" and a Port 0 are any.
+	PermitRemoteOpen []Endpoint
 }
 
 // IsEmpty reports whether nothing is to be forwarded.
@@ -66,6 +84,10 @@ func (c *Config) setForwards(s settings) error {
 			return &ConfigError{Problem: fmt.Sprintf("bad StreamLocalBindMask %q", v), Advice: "write an octal mode, such as 0177"}
 		}
 		f.StreamLocalBindMask = fs.FileMode(mask)
+	}
+	var err error
+	if f.PermitRemoteOpen, err = parsePermitRemoteOpen(s.get("permitremoteopen")); err != nil {
+		return err
 	}
 	if s.on("clearallforwardings", false) {
 		return nil

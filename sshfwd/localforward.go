@@ -113,7 +113,7 @@ func (f *portForwards) serveLocal(sock net.Conn, spec ForwardSpec) {
 	stop := context.AfterFunc(f.ctx, func() { _ = sock.Close() })
 	defer stop()
 	target, answer := spec.Connect, func(bool) error { return nil }
-	if target == (Endpoint{}) {
+	if spec.isSocks() {
 		var err error
 		_ = sock.SetDeadline(time.Now().Add(socksTime))
 		if target, answer, err = readSocks(sock); err != nil {

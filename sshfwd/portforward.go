@@ -81,9 +81,7 @@ type portForwards struct {
 // *ForwardFailedError. The local ones listen, and the server listens for the
 // remote ones, when it returns. They run until the connection ends, with at
 // most DefaultMaxConns connections together. ctx bounds the requests only.
-//
-// A Client opens forwards once. A RemoteForward without a target, which makes
-// this side a SOCKS proxy for the host, is not supported.
+// A Client opens forwards once.
 func (c *Client) OpenForwards(ctx context.Context, specs ForwardSpecs, events ForwardEvents) []error {
 	if specs.IsEmpty() {
 		return nil

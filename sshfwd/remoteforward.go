@@ -17,15 +17,11 @@ const forwardedTCP = "forwarded-tcpip"
 // ask has the server listen for a RemoteForward. The error is a
 // *ForwardFailedError.
 func (f *portForwards) ask(ctx context.Context, spec ForwardSpec) error {
-	var err error
-	switch {
-	case spec.Connect == (Endpoint{}):
-		err = errors.New("a SOCKS proxy for the host is not supported")
-	case spec.Listen.Path != "":
-		err = f.askSocket(ctx, spec)
-	default:
-		err = f.askPort(ctx, spec)
+	open := f.askPort
+	if spec.Listen.Path != "" {
+		open = f.askSocket
 	}
+	err := open(ctx, spec)
 	var refused *ForwardRefusedError
 	switch {
 	case errors.As(err, &refused):
@@ -38,6 +34,10 @@ func (f *portForwards) ask(ctx context.Context, spec ForwardSpec) error {
 
 func (f *portForwards) askSocket(ctx context.Context, spec ForwardSpec) error {
 	forward, err := f.client.Forward(ctx, spec.Listen.Path, func(_ context.Context, conn Conn) {
+		if spec.isSocks() {
+			f.serveSocks(conn.(*channelConn))
+			return
+		}
 		sock, err := f.dial(spec.Connect)
 		if err != nil {
 			f.failed(err)
@@ -170,6 +170,12 @@ func (f *portForwards) serveRemote(newCh ssh.NewChannel) {
 	f.granting.RUnlock()
 	if !ok || payload.Port == 0 {
 		_ = newCh.Reject(ssh.Prohibited, "no such forward")
+		return
+	}
+	if spec.isSocks() {
+		if ch, reqs, err := newCh.Accept(); err == nil {
+			f.serveSocks(newChannelConn(ch, reqs))
+		}
 		return
 	}
 	sock, err := f.dial(spec.Connect)

@@ -59,6 +59,11 @@ type SessionRequest struct {
 	// Started, where not nil, is called when the server has started the shell
 	// or command, before Stdin is read: the moment for raw mode.
 	Started func()
+	// PTYRefused, where not nil, is called in the stead of Started when the
+	// server refuses the terminal, before anything runs. The shell or command
+	// is then started without one, unless it returns an error, which ends the
+	// session.
+	PTYRefused func() error
 
 	isRun bool // Run's: see there
 }
@@ -70,8 +75,10 @@ type SessionRequest struct {
 // status; the remote command then gets SIGPIPE from an OpenSSH server.
 //
 // The channel is opened in one round trip; pty-req, env and shell or exec then
-// leave in one flight, and only the last is answered. A server that refuses a
-// pty is therefore not noticed.
+// leave in one flight. To notice that the server refuses the pty, with
+// PTYRefused, costs one more, since x/crypto sends no second request on a
+// channel while one is unanswered, and a shell that is refused must be noticed
+// too: so ask for it ahead (AskPTYAhead).
 //
 // Stdin is read by a goroutine that Session does not wait for: a Read cannot be
 // interrupted, unless Stdin has a way (Terminal.Input has). It ends after the
@@ -97,7 +104,8 @@ func (c *Client) runSession(ctx context.Context, req SessionRequest) (exit, erro
 	if err := s.start(ctx, req); err != nil {
 		return exit{}, err
 	}
-	if req.Started != nil {
+	c.wire.sessionStarted()
+	if req.Started != nil && !s.isPTYRefused {
 		req.Started()
 	}
 	go s.copyInput(s.input(req))
@@ -135,6 +143,8 @@ func (c *Client) lostWith(ctx context.Context) error {
 // them away from the caller's writers.
 type session struct {
 	ch             ssh.Channel
+	pty            *askedPTY     // nil for none, or one whose answer nobody awaits
+	isPTYRefused   bool          // known once start has returned
 	done           chan struct{} // closed by end: Session returns
 	over           chan struct{} // closed by receive: the channel is over, exit is set, all output written
 	exit           exit          // owned by receive until over
@@ -147,16 +157,26 @@ type session struct {
 
 // openSession opens the channel, on which nothing runs yet.
 func (c *Client) openSession(ctx context.Context, req SessionRequest) (*session, error) {
-	open := c.sessionChannel
+	var opened openedChannel
 	if req.isRun {
-		open = c.runChannel
+		opened = c.runChannel(ctx)
+	} else {
+		opened = c.sessionChannel(ctx, req.PTY)
 	}
-	ch, reqs, err := open(ctx)
+	err := opened.err
+	var refused *ssh.OpenChannelError
+	if errors.As(err, &refused) {
+		return nil, &SessionRefusedError{Reason: refused.Reason.String(), Message: refused.Message}
+	}
+	if err != nil && ctx.Err() == nil {
+		return nil, &LostError{Err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
 	s := &session{
-		ch:     ch,
+		ch:     opened.ch,
+		pty:    opened.pty,
 		done:   make(chan struct{}),
 		over:   make(chan struct{}),
 		stdout: gate{w: req.Stdout},
@@ -165,7 +185,7 @@ func (c *Client) openSession(ctx context.Context, req SessionRequest) (*session,
 		quit:   make(chan struct{}),
 	}
 	s.disconnect = sync.OnceFunc(func() { close(s.quit) })
-	go s.receive(reqs)
+	go s.receive(opened.reqs)
 	return s, nil
 }
 
@@ -211,10 +231,8 @@ func (s *session) start(ctx context.Context, req SessionRequest) error {
 			return fmt.Errorf("start a session: %w", err)
 		}
 	}
-	if req.PTY != nil {
-		if _, err := s.ch.SendRequest("pty-req", false, ptyRequest(req.PTY)); err != nil {
-			return fmt.Errorf("start a session: %w", err)
-		}
+	if err := s.requestPTY(ctx, req); err != nil {
+		return err
 	}
 	for _, env := range req.Env {
 		if _, err := s.ch.SendRequest("env", false, ssh.Marshal(env)); err != nil {
@@ -228,46 +246,6 @@ func (s *session) start(ctx context.Context, req SessionRequest) error {
 		return s.request(ctx, "shell", nil)
 	}
 	return s.request(ctx, "exec", ssh.Marshal(struct{ Command string }{req.Command}))
-}
-
-func ptyRequest(pty *PTY) []byte {
-	modes := string(pty.Modes)
-	if modes == "" {
-		modes = string([]byte{ttyOpEnd})
-	}
-	return ssh.Marshal(struct {
-		Term                         string
-		Cols, Rows, XPixels, YPixels uint32
-		Modes                        string
-	}{pty.Term, pty.Cols, pty.Rows, pty.XPixels, pty.YPixels, modes})
-}
-
-// request sends a request whose answer matters. The goroutine that waits for
-// the answer ends with the channel.
-func (s *session) request(ctx context.Context, kind string, payload []byte) error {
-	type answer struct {
-		ok  bool
-		err error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		ok, err := s.ch.SendRequest(kind, true, payload)
-		answers <- answer{ok, err}
-	}()
-	select {
-	case a := <-answers:
-		switch {
-		case a.err != nil && ctx.Err() != nil:
-			return context.Cause(ctx)
-		case a.err != nil:
-			return fmt.Errorf("start a session: %w", ErrNoExitStatus)
-		case !a.ok:
-			return &RequestRefusedError{Request: kind}
-		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // input is what the remote stdin gets, nil for nothing. With Escape, stdin is

@@ -60,7 +60,7 @@ func (r *sshRun) openForwards(ctx context.Context, gpgSocket string) error {
 		},
 		Allocated: func(spec sshfwd.ForwardSpec, port int) {
 			if r.isInfoShown() {
-				r.tell("Allocated port %d for remote forward to %s", port, sshfwd.Printable(spec.Connect.String()))
+				r.tell("Allocated port %d for remote forward to %s", port, sshfwd.Printable(spec.Target()))
 			}
 		},
 	})

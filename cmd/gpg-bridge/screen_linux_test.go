@@ -113,6 +113,16 @@ func (s *screen) wait() (status int, text string) {
 	return status, s.text()
 }
 
+// waitKeepingModes is wait, when the terminal is as it was before.
+func (s *screen) waitKeepingModes(before unix.Termios) (status int, text string) {
+	s.t.Helper()
+	err := waitFor(s.t, s.cmd)
+	require.Equal(s.t, before, s.modes(), "the terminal is as it was")
+	_ = s.slave.Close()
+	s.reading.Wait()
+	return exitStatus(s.t, err), s.text()
+}
+
 // modes are the terminal's.
 func (s *screen) modes() unix.Termios {
 	s.t.Helper()

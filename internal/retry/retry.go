@@ -41,13 +41,12 @@ func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 
 const (
 	lookEvery = 5 * time.Second
-	// jump is how much further than the monotonic clock, which stands still
-	// while the machine sleeps, the wall clock must have gone. A correction
-	// of the wall clock wakes nobody but us.
+	// jump is how much longer than one look something must have taken.
 	jump = 10 * time.Second
 )
 
-// Resumed signals, until ctx ends, each time that the machine has slept. The
+// Resumed signals, until ctx ends, each time that the machine has slept, or that
+// this process was stopped for long; at the latest lookEvery afterwards. The
 // channel holds one signal. done is closed when its goroutine has ended.
 func Resumed(ctx context.Context) (resumed <-chan struct{}, done <-chan struct{}) {
 	signals, ended := make(chan struct{}, 1), make(chan struct{})
@@ -78,5 +77,12 @@ func watchClocks(ctx context.Context, signals chan<- struct{}, slept func(wall, 
 	}
 }
 
-// slept tells by how far the two clocks of a time.Time went meanwhile.
-func slept(wall, monotonic time.Duration) bool { return wall-monotonic > jump }
+// slept tells by how far the two clocks of a time.Time went between two looks.
+// While the machine sleeps, Go's monotonic clock stands still on Linux
+// (CLOCK_MONOTONIC) and macOS (mach_absolute_time): the wall clock is ahead then.
+// A correction of the wall clock by so much wakes nobody but us. On Windows the
+// monotonic clock goes on (InterruptTime of KUSER_SHARED_DATA), as it does
+// everywhere while the process is stopped: the look is late then.
+func slept(wall, monotonic time.Duration) bool {
+	return wall-monotonic > jump || monotonic > lookEvery+jump
+}

@@ -70,8 +70,11 @@ func TestResumed(t *testing.T) {
 }
 
 func TestSlept(t *testing.T) {
-	require.False(t, slept(time.Hour, time.Hour), "a busy machine")
+	require.False(t, slept(lookEvery, lookEvery))
+	require.False(t, slept(2*lookEvery, 2*lookEvery), "a busy machine")
 	require.False(t, slept(lookEvery+time.Second, lookEvery), "a small correction")
 	require.False(t, slept(-time.Hour, lookEvery), "a clock set back")
-	require.True(t, slept(time.Hour, lookEvery))
+	require.True(t, slept(time.Hour, lookEvery), "on Linux and macOS")
+	require.True(t, slept(time.Hour, time.Hour), "on Windows, or stopped")
+	require.True(t, slept(0, time.Hour), "a virtual machine whose wall clock was stopped too")
 }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var allocated = regexp.MustCompile(`Allocated port [1-9][0-9]* `)
+
+// The port that the host chose is told in ssh's words.
+func TestAllocatedPortIsToldAsBySSH(t *testing.T) {
+	h := newHost(t)
+	for _, args := range [][]string{
+		{"-R", "0:localhost:80"},
+		{"-R", "localhost:0:[::1]:80"},
+		{"-R", "0"},
+		{"-o", "RemoteForward=127.0.0.1:0"},
+		{"-o", "RemoteForward=0 h:1", "-R", "0"},
+		{"-q", "-R", "0"},
+		{"-o", "LogLevel=ERROR", "-R", "0:localhost:80"},
+	} {
+		run := func(ours bool) ending {
+			end := runPlainly(t, h.command(t, ours, append(args, "host", "exit 3")...), "", 0)
+			end.stderr = allocated.ReplaceAllString(end.stderr, "Allocated port N ")
+			return end
+		}
+		require.Equal(t, run(false), run(true), args)
+	}
+}
