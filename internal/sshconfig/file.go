@@ -1,0 +1,194 @@
+package sshconfig
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxSize bounds what is taken for an ssh_config, in bytes.
+const maxSize = 1 << 20
+
+// byHand is what to do about a file that cannot be written.
+const byHand = "put the lines in with what manages this file, above all others"
+
+// A File is an ssh_config file as it was when it was opened.
+type File struct {
+	path string // as the user knows it
+	real string // behind symbolic links
+	info fs.FileInfo
+	data []byte // nil: there is no file
+}
+
+// Open reads the file at path, which need not be there. A symbolic link, as
+// those who keep such files in a repository have it, is followed, and stays.
+// Errors are *FileError.
+func Open(path string) (*File, error) {
+	f := &File{path: path, real: path}
+	if err := f.follow(); err != nil {
+		return nil, err
+	}
+	info, data, err := read(f.real)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, &FileError{path, "cannot be read", "name another file with -F", err}
+	}
+	f.info, f.data = info, data
+	return f, nil
+}
+
+func (f *File) follow() error {
+	info, err := os.Lstat(f.path)
+	if err != nil {
+		return nil // missing, or read will tell
+	}
+	real, err := filepath.EvalSymlinks(f.path)
+	if err == nil {
+		f.real = real
+		return nil
+	}
+	if info.Mode()&fs.ModeSymlink == 0 {
+		return nil
+	}
+	return &FileError{f.path, "it is a link that leads nowhere", "make the file that it leads to, or remove it", err}
+}
+
+func read(path string) (fs.FileInfo, []byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, errors.New("it is not a regular file")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err == nil && len(data) > maxSize {
+		err = fmt.Errorf("it is longer than %d bytes", maxSize)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return info, data, err
+}
+
+// Path is the file's path as it was given to Open.
+func (f *File) Path() string { return f.path }
+
+// Data is the file's content, nil where there was no file.
+func (f *File) Data() []byte { return f.data }
+
+// Backup keeps the content in a file beside it, 0600, and returns that file's
+// path: config.gpg-bridge.bak, or with a number where that is another content's.
+// Where kept reports that one of them has all that matters, no other is made.
+func (f *File) Backup(kept func(old []byte) bool) (path string, err error) {
+	for n := 0; ; n++ {
+		path = f.real + ".gpg-bridge.bak"
+		if n > 0 {
+			path += fmt.Sprintf(".%d", n)
+		}
+		err := writeNew(path, f.data, nil)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", &FileError{f.path, "no copy of it can be kept", byHand, err}
+		}
+		if _, old, err := read(path); err == nil && kept(old) {
+			return path, nil
+		}
+	}
+}
+
+// Replace puts data in the file's place, whole or not at all, with the mode and
+// the owner of what was there; a new file is 0600, and so is its directory 0700
+// where that is missing. It fails when somebody else changed the file after
+// Open. Errors are *FileError.
+func (f *File) Replace(data []byte) error {
+	dir := filepath.Dir(f.real)
+	if f.info == nil {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return f.notWritten(err)
+		}
+	}
+	temporary := filepath.Join(dir, "."+filepath.Base(f.real)+"."+rand.Text())
+	err := writeNew(temporary, data, f.info)
+	if err == nil {
+		err = f.unchanged()
+	}
+	if err == nil {
+		err = os.Rename(temporary, f.real)
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+		return f.notWritten(err)
+	}
+	return nil
+}
+
+// Remove removes the file. Errors are *FileError.
+func (f *File) Remove() error {
+	err := f.unchanged()
+	if err == nil {
+		err = os.Remove(f.real)
+	}
+	if err != nil {
+		return f.notWritten(err)
+	}
+	return nil
+}
+
+var errChanged = errors.New("it was changed meanwhile")
+
+func (f *File) notWritten(err error) error {
+	advice := byHand
+	if errors.Is(err, errChanged) {
+		advice = "run it again"
+	}
+	return &FileError{f.path, "cannot be written", advice, err}
+}
+
+func (f *File) unchanged() error {
+	_, data, err := read(f.real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.data == nil:
+		return nil
+	case err != nil:
+		return err
+	case f.data == nil || !bytes.Equal(data, f.data):
+		return errChanged
+	}
+	return nil
+}
+
+// writeNew makes a file that was not there, 0600 or like another one.
+func writeNew(path string, data []byte, like fs.FileInfo) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if like != nil {
+		err = makeLike(file, like)
+	}
+	if err == nil {
+		_, err = file.Write(data)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}

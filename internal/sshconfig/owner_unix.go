@@ -1,0 +1,25 @@
+//go:build unix
+
+package sshconfig
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// makeLike gives the file another's owner, group and mode, in that order:
+// chown(2) may clear bits of the mode.
+func makeLike(file *os.File, like fs.FileInfo) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	is, want := info.Sys().(*syscall.Stat_t), like.Sys().(*syscall.Stat_t)
+	if is.Uid != want.Uid || is.Gid != want.Gid {
+		if err := file.Chown(int(want.Uid), int(want.Gid)); err != nil {
+			return err
+		}
+	}
+	return file.Chmod(like.Mode().Perm())
+}

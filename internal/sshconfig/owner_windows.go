@@ -1,0 +1,10 @@
+package sshconfig
+
+import (
+	"io/fs"
+	"os"
+)
+
+// makeLike has nothing to do: the file inherits the rights of its directory, as
+// the other one did.
+func makeLike(*os.File, fs.FileInfo) error { return nil }
