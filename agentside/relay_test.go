@@ -6,12 +6,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"gpg-bridge/assuan"
 	"gpg-bridge/remoteside"
 )
 
@@ -135,4 +137,29 @@ func TestHalfLineHoldsNothingBack(t *testing.T) {
 	r.send(r.agent, []byte("ree\nOK\n"))
 	r.receive(r.client, []byte("S three\nOK\n"))
 	require.EqualValues(t, 2, r.toClient.writes.Load())
+}
+
+// TestBulkLeavesInGreatWrites: what is too much for a burst leaves in few
+// writes, both ways.
+func TestBulkLeavesInGreatWrites(t *testing.T) {
+	r := newRelay(t)
+	bulk := bytes.Repeat([]byte("D "+strings.Repeat("x", 998)+"\n"), 1000)
+	for _, turn := range []struct {
+		from, to net.Conn
+		data     []byte
+		writes   *atomic.Int64
+	}{
+		{r.client, r.agent, []byte("PKDECRYPT\n"), &r.toAgent.writes},
+		{r.agent, r.client, []byte("INQUIRE CIPHERTEXT\n"), &r.toClient.writes},
+		{r.client, r.agent, append(bytes.Clone(bulk), "END\n"...), &r.toAgent.writes},
+		{r.agent, r.client, append(bytes.Clone(bulk), "OK\n"...), &r.toClient.writes},
+	} {
+		turn.writes.Store(0)
+		var sent sync.WaitGroup
+		sent.Go(func() { _, _ = turn.from.Write(turn.data) })
+		_, err := io.ReadFull(turn.to, make([]byte, len(turn.data)))
+		require.NoError(t, err)
+		sent.Wait()
+		require.LessOrEqual(t, turn.writes.Load(), int64(2*len(turn.data)/assuan.BulkSize+3), "%.40q…", turn.data)
+	}
 }

@@ -127,3 +127,25 @@ func TestLineBufferWhileReading(t *testing.T) {
 	require.Equal(t, "two\n", take(t, &b))
 	require.Equal(t, "three\n", take(t, &b))
 }
+
+// TestLineBufferGrowsOnce: a read that fills the buffer makes it one for bulk,
+// and keeps what was there; that one never grows.
+func TestLineBufferGrowsOnce(t *testing.T) {
+	var b LineBuffer
+	line := strings.Repeat("x", 127) + "\n" // of which every buffer holds a whole number
+	fill := func() int {
+		room := b.Space()
+		n := copy(room, strings.Repeat(line, len(room)/len(line)+1))
+		b.Commit(n)
+		return n
+	}
+	held := fill()
+	require.Equal(t, bufferSize, held)
+	for range 3 {
+		held += fill()
+	}
+	require.Equal(t, BulkSize, held)
+	for range held / len(line) {
+		require.Equal(t, line, take(t, &b))
+	}
+}

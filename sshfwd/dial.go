@@ -44,12 +44,13 @@ func dialHost(ctx context.Context, c *Config, prompter Prompter, log *slog.Logge
 	login := newHandshake(ctx, c, wire, prompter, log)
 	conn, err := login.run()
 	if err != nil {
+		_ = wire.Close()
 		_ = route.Close()
 		return nil, route.explain(err, route.wait())
 	}
 	client := newClient(conn, log)
 	client.agent = login.agentForward(conn.SessionID())
-	client.route = route
+	client.wire, client.route = wire, route
 	client.startKeepalive(c.ServerAliveInterval, c.ServerAliveCountMax, wire.received)
 	return client, nil
 }

@@ -28,6 +28,10 @@ type lab struct {
 	sshd    *sshdtest.Server
 	socket  string // where the host's gpg looks for its agent
 	extra   string // the laptop's agent
+	doing   string // for the message when it fails
+
+	rounds int    // of the throughput table
+	only   string // what its measures have in their names
 }
 
 func newLab(p *testenv.Program, program string) *lab {
@@ -52,7 +56,7 @@ func (l *lab) removeSocket() { _ = os.Remove(l.socket) }
 
 func (l *lab) must(err error) {
 	if err != nil {
-		l.p.Fatal(err)
+		l.p.Fatal(l.doing, err)
 	}
 }
 

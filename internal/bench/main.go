@@ -2,11 +2,15 @@
 // in one run, against the same sshd, gpg and gpg-agent, and prints the times and
 // their ratios. Absolute times belong to the machine; the ratios say something.
 //
-// Usage: bench PATH-OF-gpg-bridge
+// Usage: bench [flags] PATH-OF-gpg-bridge [OTHER…]
+//
+// The others, such as an older gpg-bridge, are further columns of the table of
+// throughput.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,18 +19,37 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-gpg-bridge")
+	table := flag.String("table", "", "print one `table` only: signatures, latency or throughput")
+	only := flag.String("only", "", "in the table of throughput, take only the measures with this `text` in their name")
+	rounds := flag.Int("rounds", 5, "how often throughput takes each measure")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: bench [flags] PATH-OF-gpg-bridge [OTHER…]")
 		os.Exit(2)
 	}
-	program, err := filepath.Abs(os.Args[1])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	var programs []string
+	for _, arg := range flag.Args() {
+		program, err := filepath.Abs(arg)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		programs = append(programs, program)
 	}
 	p := testenv.NewProgram("bench")
 	defer p.Close()
-	lab := newLab(p, program)
-	signatures(context.Background(), lab)
-	latency(lab)
+	lab := newLab(p, programs[0])
+	lab.only, lab.rounds = *only, *rounds
+	for _, t := range []struct {
+		name  string
+		print func()
+	}{
+		{"signatures", func() { signatures(context.Background(), lab) }},
+		{"latency", func() { latency(lab) }},
+		{"throughput", func() { throughput(lab, programs) }},
+	} {
+		if *table == "" || *table == t.name {
+			t.print()
+		}
+	}
 }
