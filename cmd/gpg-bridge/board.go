@@ -1,16 +1,22 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"gpg-bridge/internal/bridge"
 	"gpg-bridge/internal/share"
+	"gpg-bridge/remoteside"
 )
 
 // A board is what this process tells others of its bridge. Its methods may be
 // called from any goroutine.
 type board struct {
+	stats *bridge.Stats // of all bridges of this process, one after the other
+
 	mu     sync.Mutex
 	status share.Status
 	bridge *bridge.Bridge
@@ -18,10 +24,12 @@ type board struct {
 }
 
 func newBoard(t target, kind share.Kind, agent string) *board {
-	return &board{status: share.Status{
+	b := &board{status: share.Status{
 		Target: t.name, Address: t.address, Kind: kind, Agent: agent,
 		State: share.Connecting, Since: time.Now(),
 	}}
+	b.stats = bridge.NewStats(b.changedSoon)
+	return b
 }
 
 // hold makes this process the bridge of the target; see [share.Dir.Hold].
@@ -42,9 +50,28 @@ func (b *board) snapshot() share.Status {
 	status := b.status
 	if b.bridge != nil {
 		status.RemoteSocket = b.bridge.Path()
-		status.Sessions = b.bridge.Load().Sessions
+	}
+	counts := b.stats.Counts()
+	status.Sessions, status.SessionsTotal = counts.Sessions, counts.Total
+	if counts.Last != nil {
+		status.LastOperation = operationOf(counts.Last)
 	}
 	return status
+}
+
+// operationOf puts an operation into words.
+func operationOf(o *remoteside.Operation) *share.Operation {
+	outcome := share.OutcomeOK
+	switch {
+	case o.Unanswered:
+		outcome = share.OutcomeUnanswered
+	case o.Code != 0 || o.Words != "":
+		outcome = oneLine(cmp.Or(o.Words, fmt.Sprintf("error %d", o.Code)))
+	}
+	return &share.Operation{
+		Verb: o.Verb, Key: strings.ToUpper(o.Keygrip), At: o.At, Millis: o.Duration.Milliseconds(),
+		Outcome: outcome, Code: o.Code,
+	}
 }
 
 // set notes a state, with the bridge if it is up.
@@ -53,9 +80,23 @@ func (b *board) set(state share.State, up *bridge.Bridge) {
 		if state != s.State {
 			s.State, s.Since = state, time.Now()
 		}
+		if state == share.Waiting { // without a connection
+			s.SharedBy = 0
+		}
 		b.bridge = up
 	})
 }
+
+// agent notes where the local agent was found.
+func (b *board) agent(path string) {
+	if path != "" {
+		b.change(func(s *share.Status) { s.Agent = path })
+	}
+}
+
+// sharedBy notes whose connection is used: that of the user's ssh with this
+// process ID, or, 0, the bridge's own.
+func (b *board) sharedBy(pid int) { b.change(func(s *share.Status) { s.SharedBy = pid }) }
 
 // problem notes what went wrong.
 func (b *board) problem(err error) {
@@ -74,5 +115,15 @@ func (b *board) change(change func(*share.Status)) {
 	b.mu.Unlock()
 	if holder != nil {
 		holder.Changed()
+	}
+}
+
+// changedSoon tells of what may happen a thousand times in a second.
+func (b *board) changedSoon() {
+	b.mu.Lock()
+	holder := b.holder
+	b.mu.Unlock()
+	if holder != nil {
+		holder.ChangedSoon()
 	}
 }

@@ -44,6 +44,7 @@ func (r *sshRun) bringUp(ctx context.Context, local *bridge.Local, found bridge.
 	}
 	if !r.onlyForward() {
 		r.client.OpenAhead()
+		r.askPTYAhead()
 	}
 	go func() {
 		defer close(u.ended)
@@ -71,7 +72,7 @@ func (u *bringUp) takePart(ctx context.Context, found bridge.Finding) {
 	defer dir.Close()
 	id := u.run.target.id
 	if u.run.flags.remote.takeover {
-		_, _ = dir.Stop(ctx, id)
+		_, _ = dir.Replace(ctx, id)
 	}
 	for ctx.Err() == nil {
 		holder, err := u.board.hold(dir, id)
@@ -84,7 +85,13 @@ func (u *bringUp) takePart(ctx context.Context, found bridge.Finding) {
 			u.start(ctx, found)
 			return
 		}
-		if u.useOther(ctx, dir, id, settle); isClosed(u.settled) && ctx.Err() == nil {
+		if errors.Is(u.useOther(ctx, dir, id, settle), share.ErrTakenDown) {
+			if !isClosed(u.settled) {
+				u.err = share.ErrTakenDown
+			}
+			return // for as long as this session lives
+		}
+		if isClosed(u.settled) && ctx.Err() == nil {
 			found = u.local.Check(ctx) // the other may have lived for long
 		}
 	}
@@ -107,11 +114,12 @@ func (u *bringUp) beHolder(ctx context.Context, holder *share.Holder, found brid
 
 // useOther waits while another process is the bridge. One that is not up and not
 // coming up makes way: it may lack what this connection was given, a password.
-func (u *bringUp) useOther(ctx context.Context, dir *share.Dir, id string, settle func()) {
+// It returns why the other is not the bridge any more.
+func (u *bringUp) useOther(ctx context.Context, dir *share.Dir, id string, settle func()) error {
 	lease, err := dir.Lease(ctx, id)
 	if err != nil {
 		_ = retry.Sleep(ctx, holderPause, nil)
-		return
+		return err
 	}
 	defer lease.Close()
 	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
@@ -119,13 +127,14 @@ func (u *bringUp) useOther(ctx context.Context, dir *share.Dir, id string, settl
 		status, err := lease.Next()
 		switch {
 		case err != nil:
-			return
+			return err
 		case status.State == share.Up:
 			u.setSocket(status.RemoteSocket)
 			settle()
+		case status.State == share.Stopping: // Next tells when it has
 		case status.State == share.Waiting, status.Kind == share.Background:
 			if _, err := dir.Yield(ctx, id); err != nil {
-				return
+				return err
 			}
 		}
 	}
@@ -138,12 +147,15 @@ func (u *bringUp) start(ctx context.Context, found bridge.Finding) {
 		RemoteSocket: r.flags.remote.socket,
 		Takeover:     r.flags.remote.takeover,
 		Warn:         func(err error) { u.board.problem(err); r.ui.warn(err) },
+		LookFor:      r.lookFor(),
+		Stats:        u.board.stats,
 		Log:          r.ui.log(r.flags.verbose),
 	}
+	u.board.agent(u.local.Agent.Path())
 	if found.Err == nil && !isClosed(u.settled) {
 		options.Requested = func() { close(u.requested) }
 	}
-	up, err := bridge.Start(ctx, r.client, u.local, found, options)
+	up, err := bridge.Start(ctx, r.link, u.local, found, options)
 	if found.Err != nil {
 		err = fmt.Errorf("the local agent cannot be used: %w", found.Err)
 	}

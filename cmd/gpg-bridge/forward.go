@@ -43,7 +43,11 @@ func (r *sshRun) keepForwarding(ctx context.Context) error {
 		return r.forwardAndReconnect(ctx)
 	}
 	defer dir.Close()
-	if err := r.becomeHolder(ctx, dir); err != nil || ctx.Err() != nil {
+	err = r.becomeHolder(ctx, dir)
+	if errors.Is(err, share.ErrTakenDown) {
+		return nil // as for the one that it waited for
+	}
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	defer r.holder.Close()
@@ -74,24 +78,26 @@ func (r *sshRun) forwardUntilAsked(ctx context.Context, unneeded func(context.Co
 // becomeHolder waits until this process is the bridge of its target.
 func (r *sshRun) becomeHolder(ctx context.Context, dir *share.Dir) (err error) {
 	if r.flags.remote.takeover {
-		_, _ = dir.Stop(ctx, r.target.id)
+		_, _ = dir.Replace(ctx, r.target.id)
 	}
 	for ctx.Err() == nil {
 		if r.holder, err = r.board.hold(dir, r.target.id); !errors.Is(err, share.ErrHeld) {
 			return err
 		}
-		r.followOther(ctx, dir)
+		if err := r.followOther(ctx, dir); errors.Is(err, share.ErrTakenDown) {
+			return err
+		}
 	}
 	return nil
 }
 
 // followOther waits for the end of the process that is the bridge. One in the
-// background that is not up makes way.
-func (r *sshRun) followOther(ctx context.Context, dir *share.Dir) {
+// background that is not up makes way. It returns why it ended.
+func (r *sshRun) followOther(ctx context.Context, dir *share.Dir) error {
 	lease, err := dir.Lease(ctx, r.target.id)
 	if err != nil {
 		_ = retry.Sleep(ctx, holderPause, nil)
-		return
+		return err
 	}
 	defer lease.Close()
 	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
@@ -99,14 +105,15 @@ func (r *sshRun) followOther(ctx context.Context, dir *share.Dir) {
 		status, err := lease.Next()
 		switch {
 		case err != nil:
-			return
+			return err
 		case status.State == share.Up && !said:
 			said = true
 			r.ui.tell(fmt.Sprintf("process %d already serves gpg on %s at %s; this one takes over when it ends",
 				status.PID, r.flags.options.Destination, sshfwd.Printable(status.RemoteSocket)))
+		case status.State == share.Stopping: // Next tells when it has
 		case status.State != share.Up && status.Kind == share.Background:
 			if _, err := dir.Yield(ctx, r.target.id); err != nil {
-				return
+				return err
 			}
 		}
 	}
@@ -136,15 +143,53 @@ func (r *sshRun) forwardAndReconnect(ctx context.Context) error {
 		if !since.IsZero() && time.Since(since) > steady {
 			backoff.Reset()
 		}
+		r.master.judge(err)
 		delay := r.delay(backoff.Next(), err)
 		r.board.problem(cause(err))
 		r.board.set(share.Waiting, nil)
 		r.ui.tell(fmt.Sprintf("%v; connecting again in %v", cause(err), delay.Round(time.Second/10)))
-		if retry.Sleep(ctx, delay, resumed) != nil {
+		if r.pause(ctx, delay, resumed) != nil {
 			return nil
 		}
 		r.board.set(share.Connecting, nil)
 		r.board.reconnected()
+	}
+}
+
+// pause waits for the next try: less after a suspend, and less when another
+// process wants to use the bridge, whose user has just been let in by the host,
+// and less when an ssh of the user's begins to share its connection.
+func (r *sshRun) pause(ctx context.Context, delay time.Duration, resumed <-chan struct{}) error {
+	if r.holder == nil {
+		return retry.Sleep(ctx, delay, resumed)
+	}
+	select {
+	case <-r.holder.Leased(): // while the last try was under way
+	default:
+	}
+	first := min(delay, reconnectMin)
+	if err := retry.Sleep(ctx, first, nil); err != nil || first == delay {
+		return err
+	}
+	timer := time.NewTimer(delay - first)
+	defer timer.Stop()
+	look, stop := r.master.look()
+	defer stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case <-resumed:
+			return nil
+		case <-r.holder.Leased():
+			return nil
+		case <-look:
+			if r.master.appeared() {
+				return nil
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -166,8 +211,8 @@ func (r *sshRun) serve(ctx context.Context, b *bridge.Bridge, resumed <-chan str
 	}
 	*served = true
 	r.ui.tell(fmt.Sprintf("your agent serves gpg on %s at %s", r.flags.options.Destination, sshfwd.Printable(b.Path())))
-	ended := make(chan error, 1)
-	go func() { ended <- r.client.Wait() }() // ends with the connection, which once closes
+	ended, conn := make(chan error, 1), r.conn
+	go func() { ended <- conn.Wait() }() // ends with the connection, which once closes
 	for {
 		select {
 		case err := <-ended:
@@ -184,7 +229,7 @@ func (r *sshRun) serve(ctx context.Context, b *bridge.Bridge, resumed <-chan str
 func (r *sshRun) askAlive(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()
-	r.client.CheckAlive(ctx)
+	r.conn.CheckAlive(ctx)
 }
 
 // hopeless reports whether trying again cannot help, or must not be done: a

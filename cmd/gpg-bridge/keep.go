@@ -3,18 +3,20 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"gpg-bridge/internal/share"
+	"gpg-bridge/sshfwd"
 )
 
 // keepReady is what a bridge in the background says on its standard output when
@@ -54,34 +56,27 @@ func newKeep(ui *ui) *cobra.Command {
 
 // run is the bridge until nobody needs it any more.
 func (f *keepFlags) run(ctx context.Context, ui *ui) error {
+	ui.stderr = newKeepLog(ui.stderr)
 	r := &sshRun{ui: ui, flags: &f.ssh, background: true}
 	if err := r.resolve(ctx); err != nil {
 		return err
 	}
+	r.config.Forwards = sshfwd.ForwardSpecs{} // the user's own are for the user's ssh
 	if f.via != "" {
 		r.config.ProxyCommand, r.config.ProxyJump = f.via, ""
 	}
 	if f.id != "" {
 		r.target.id = f.id
 	}
+	r.master = newMaster(ctx, r, !f.pin)
+	defer r.master.close()
 	dir, err := share.Open()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	r.holder, err = r.board.hold(dir, r.target.id)
-	if err != nil && !errors.Is(err, share.ErrHeld) {
-		return err
-	}
-	sayReady(ui.stdout)
-	if err != nil {
-		return nil // another was quicker
-	}
-	defer r.holder.Close()
-	if f.pin {
-		r.holder.Pin()
-	}
-	return r.forwardUntilAsked(ctx, func(ctx context.Context) { _ = r.holder.Abandoned(ctx, f.linger) })
+	s := &standing{keep: f, run: r, dir: dir, ready: sync.OnceFunc(func() { sayReady(ui.stdout) })}
+	return s.stand(ctx)
 }
 
 // sayReady lets go of whoever started us.
@@ -99,6 +94,9 @@ type keeper struct {
 	flags  *proxyFlags
 	port   int
 	pin    bool
+
+	identities []string // -i
+	options    []string // -o
 }
 
 // ensure returns a lease of the target's bridge, which it starts if there is
@@ -126,6 +124,7 @@ func (k *keeper) start(ctx context.Context) error {
 	defer out.Close()
 	cmd := exec.Command(self, k.args()...)
 	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), proxyVariable+"="+proxyOff) // its way to the host may be a proxy of ours
 	cmd.Stdout, cmd.Stderr = childOut, log
 	err = startDetached(cmd)
 	_ = childOut.Close()
@@ -152,13 +151,19 @@ func (k *keeper) args() []string {
 			args = append(args, flag, value)
 		}
 	}
-	add("--config", f.config)
+	add("--config", absolute(f.config))
 	add("--login", f.user)
 	add("--jump", f.jump)
 	add("--via", f.via)
-	add("--agent-socket", f.local.agentSocket)
+	add("--agent-socket", absolute(f.local.agentSocket))
 	add("--remote-socket", f.remote.socket)
 	add("--keys", f.remote.keys)
+	for _, file := range k.identities {
+		add("--identity", absolute(file))
+	}
+	for _, option := range k.options {
+		add("--option", option)
+	}
 	if k.port > 0 {
 		args = append(args, "--port", strconv.Itoa(k.port))
 	}
@@ -171,6 +176,18 @@ func (k *keeper) args() []string {
 		}
 	}
 	return append(args, "--", k.target.name)
+}
+
+// absolute makes a path mean the same in another directory. One that begins with
+// ~ or % is ssh's to expand, and none is no file.
+func absolute(path string) string {
+	if path == "" || path == "none" || path[0] == '~' || path[0] == '%' {
+		return path
+	}
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
 }
 
 // A keepError says that the bridge's process ended before it was one.

@@ -105,6 +105,21 @@ func (u *ui) tell(text string) {
 	}
 }
 
+// print prints on stdout what was asked for, of several lines maybe.
+func (u *ui) print(text string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, err := io.WriteString(u.stdout, sshfwd.Printable(text))
+	return err
+}
+
+// control sends the terminal that is stdout a control sequence of ours.
+func (u *ui) control(sequence string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, _ = io.WriteString(u.stdout, sequence)
+}
+
 // Notice passes on a text of the remote's, such as a banner, on its own lines.
 func (u *ui) Notice(text string) {
 	u.mu.Lock()

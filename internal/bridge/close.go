@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"gpg-bridge/remoteside"
-	"gpg-bridge/sshfwd"
 )
 
 // Close takes the bridge down: if the path on the host is still ours, the
@@ -33,7 +32,7 @@ func (b *Bridge) Close(ctx context.Context) error {
 // closeAndRemove makes three round trips: the shell that removes the socket is
 // started while the path is verified, and gets its script, in one flight with
 // the cancel, only if the path is ours.
-func (b *Bridge) closeAndRemove(ctx context.Context, forward *sshfwd.Forward, path string) error {
+func (b *Bridge) closeAndRemove(ctx context.Context, forward Forward, path string) error {
 	ours := sync.OnceValue(func() bool { return b.verify(ctx, b.options.timing.closing) == nil })
 	var removal error
 	var removing sync.WaitGroup
@@ -73,7 +72,7 @@ func (r heldReader) Read(p []byte) (int, error) {
 // closeBlindly takes the forward away where nobody can tell whose the path is,
 // and then does what the next bridge would: a preparation removes a socket at
 // which nobody answers, and leaves any other.
-func (b *Bridge) closeBlindly(ctx context.Context, forward *sshfwd.Forward) error {
+func (b *Bridge) closeBlindly(ctx context.Context, forward Forward) error {
 	if err := forward.Close(ctx); err != nil {
 		return err
 	}

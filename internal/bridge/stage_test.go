@@ -133,7 +133,7 @@ func (h *host) sign(t testing.TB, by *laptop) error {
 	return err
 }
 
-// A tap is a Link that counts, and that lets a test act between two steps.
+// A tap is a connection that counts, and that lets a test act between two steps.
 type tap struct {
 	*sshfwd.Client
 	beforeForward func(nth int)
@@ -237,22 +237,22 @@ type up struct {
 }
 
 // tryStart checks the local side and starts a bridge.
-func tryStart(t testing.TB, link Link, local *Local, options Options) (*up, error) {
+func tryStart(t testing.TB, link *tap, local *Local, options Options) (*up, error) {
 	t.Helper()
 	return tryStartWith(t, link, local, local.Check(t.Context()), options)
 }
 
-func tryStartWith(t testing.TB, link Link, local *Local, found Finding, options Options) (*up, error) {
+func tryStartWith(t testing.TB, link *tap, local *Local, found Finding, options Options) (*up, error) {
 	t.Helper()
 	u := &up{}
 	options.Warn, options.Log = u.add, quiet
 	var err error
-	u.Bridge, err = Start(t.Context(), link, local, found, options)
+	u.Bridge, err = Start(t.Context(), Over(link), local, found, options)
 	return u, err
 }
 
 // start starts a bridge, and closes it when the test ends unless the test has.
-func start(t testing.TB, link Link, local *Local, options Options) *up {
+func start(t testing.TB, link *tap, local *Local, options Options) *up {
 	t.Helper()
 	u, err := tryStart(t, link, local, options)
 	require.NoError(t, err)

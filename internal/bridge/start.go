@@ -4,20 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gpg-bridge/remoteside"
 	"gpg-bridge/sshfwd"
 )
-
-// A Link is what a bridge needs of the SSH connection.
-type Link interface {
-	remoteside.Host
-	Forward(ctx context.Context, path string, serve func(context.Context, sshfwd.Conn)) (*sshfwd.Forward, error)
-	DialUnix(ctx context.Context, path string) (sshfwd.Conn, error)
-}
 
 // Options say how a bridge is made.
 type Options struct {
@@ -37,6 +32,14 @@ type Options struct {
 	// Warn tells the user what went wrong without ending the bridge. It may
 	// be called from any goroutine.
 	Warn func(error)
+
+	// LookFor is for how long the path is looked after when nobody uses it; 0:
+	// for as long as the bridge lives. To look is to use the connection, which
+	// may be one that is to end when it is not used.
+	LookFor time.Duration
+
+	// Stats, where not nil, count what goes over the bridge.
+	Stats *Stats
 
 	Log *slog.Logger
 
@@ -65,7 +68,7 @@ type Bridge struct {
 
 	mu      sync.Mutex
 	path    string
-	forward *sshfwd.Forward
+	forward Forward
 	lost    error // why the path is not ours, or could not be verified
 	warned  bool  // the agent was reported unreachable
 	retaken bool
@@ -89,9 +92,13 @@ func Start(ctx context.Context, link Link, local *Local, found Finding, options 
 			options.Requested()
 		}
 	})
-	b.server = remoteside.NewServer(remoteside.Config{
+	config := remoteside.Config{
 		Connect: local.Connect, Log: options.Log, Ended: b.sessionEnded, MaxSessions: sessionLimit(),
-	})
+	}
+	if options.Stats != nil {
+		config.Began, config.Operated = options.Stats.began, options.Stats.operated
+	}
+	b.server = remoteside.NewServer(config)
 	if found.KeysErr != nil {
 		options.Warn(found.KeysErr)
 	}
@@ -166,7 +173,7 @@ func (b *Bridge) listen(ctx context.Context, path string) error {
 			b.options.Log.Debug("cancel of the lost forward", "error", err)
 		}
 	}
-	forward, err := b.link.Forward(ctx, path, func(ctx context.Context, conn sshfwd.Conn) {
+	forward, err := b.link.Forward(ctx, path, func(ctx context.Context, conn io.ReadWriteCloser) {
 		b.arrived.Add(1)
 		b.server.ServeConn(ctx, conn)
 	})
@@ -181,7 +188,7 @@ func (b *Bridge) listen(ctx context.Context, path string) error {
 }
 
 // current returns the path that is forwarded, and its forward.
-func (b *Bridge) current() (string, *sshfwd.Forward) {
+func (b *Bridge) current() (string, Forward) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.path, b.forward
@@ -193,8 +200,12 @@ func (b *Bridge) Path() string {
 	return path
 }
 
-// sessionEnded warns, once for a bridge, that the agent cannot be reached.
+// sessionEnded counts, and warns, once for a bridge, that the agent cannot be
+// reached.
 func (b *Bridge) sessionEnded(r remoteside.Report) {
+	if b.options.Stats != nil {
+		b.options.Stats.ended(r)
+	}
 	b.mu.Lock()
 	first := r.Unreachable != nil && !b.warned
 	b.warned = b.warned || first

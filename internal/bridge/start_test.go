@@ -75,7 +75,7 @@ func TestLiveForwardOfAnotherIsLeftAlone(t *testing.T) {
 func TestRefusedForwardIsExplained(t *testing.T) {
 	t.Parallel()
 	alice := newLaptop(t)
-	requirePolicy := func(t *testing.T, link Link) {
+	requirePolicy := func(t *testing.T, link *tap) {
 		_, err := tryStart(t, link, alice.local(), Options{})
 		var refused *remoteside.RefusedError
 		require.ErrorAs(t, err, &refused)
@@ -250,7 +250,7 @@ func TestStartIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	link.beforeForward = func(int) { cancel(os.ErrDeadlineExceeded) }
 	var told warnings
-	_, err := Start(ctx, link, alice.local(), alice.local().Check(t.Context()), Options{Warn: told.add, Log: quiet})
+	_, err := Start(ctx, Over(link), alice.local(), alice.local().Check(t.Context()), Options{Warn: told.add, Log: quiet})
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.Empty(t, told.all())
 }

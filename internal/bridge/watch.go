@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"gpg-bridge/remoteside"
@@ -50,13 +51,31 @@ func (b *Bridge) watch(ctx context.Context) {
 	close(b.verified)
 	ticker := time.NewTicker(b.options.timing.interval)
 	defer ticker.Stop()
+	used := usage{arrived: b.arrived.Load(), at: time.Now()}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			used.note(b.arrived.Load())
+			if b.options.LookFor > 0 && time.Since(used.at) > b.options.LookFor {
+				continue
+			}
 			b.look(ctx)
+			used.arrived = b.arrived.Load()
 		}
+	}
+}
+
+// usage is when a client other than our own was last seen to have come.
+type usage struct {
+	arrived uint64
+	at      time.Time
+}
+
+func (u *usage) note(arrived uint64) {
+	if arrived != u.arrived {
+		u.arrived, u.at = arrived, time.Now()
 	}
 }
 
@@ -118,14 +137,31 @@ func (b *Bridge) verify(ctx context.Context, patience time.Duration) error {
 		return b.notReached(waiting, err)
 	}
 	defer conn.Close()
-	go func() { _, _ = conn.Write(expected.Comment) }() // a dead link may hold it for as long as it lives
 	select {
 	case <-expected.Seen:
+	case err := <-send(conn, expected.Comment):
+		return b.notReached(waiting, err)
 	case <-waiting.Done():
 		return b.notSeen(ctx, before)
 	}
 	b.proven = true
 	return nil
+}
+
+// send sends the comment, and tells of a link that opens a socket at once and only
+// then learns that nobody listens. A dead link may hold its goroutine for as long
+// as it lives.
+func send(conn io.ReadWriter, comment []byte) (refused <-chan error) {
+	answer := make(chan error, 1)
+	go func() {
+		_, _ = conn.Write(comment)
+		_, err := conn.Read(make([]byte, 1))
+		var nobody *sshfwd.DialUnixError
+		if errors.As(err, &nobody) {
+			answer <- err
+		}
+	}()
+	return answer
 }
 
 // notSeen tells what it means that the comment did not come. A connection that

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -203,4 +204,26 @@ func TestHungAgentIsNoLoss(t *testing.T) {
 	u.close(t)
 	require.Empty(t, u.all())
 	require.NoFileExists(t, h.socket)
+}
+
+// A path that nobody uses is looked after for so long, and again from the next
+// client on.
+func TestWatchRestsWhenNobodyCalls(t *testing.T) {
+	t.Parallel()
+	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+	link := connect(t, h.config)
+	u := start(t, link, alice.local(), Options{LookFor: 10 * quick.interval, timing: quick})
+	u.requireVerified(t)
+	rests := func() {
+		t.Helper()
+		for seen := -1; seen != link.seen(&link.dials); time.Sleep(20 * quick.interval) {
+			seen = link.seen(&link.dials)
+		}
+	}
+	rests()
+	before := link.seen(&link.dials)
+	require.NoError(t, h.sign(t, alice))
+	eventually(t, func() bool { return link.seen(&link.dials) > before })
+	rests()
+	require.Empty(t, u.all())
 }

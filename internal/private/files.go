@@ -47,7 +47,7 @@ func (d *Dir) Create(name string) (*os.File, error) {
 // Append opens the file called name for appending, and makes it, 0600, where it
 // is missing.
 func (d *Dir) Append(name string) (*os.File, error) {
-	file, err := d.Create(name)
+	file, err := d.open(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 	if !errors.Is(err, fs.ErrExist) {
 		return file, err
 	}

@@ -23,8 +23,9 @@ const (
 // A Lease is a connection to a target's bridge, which is needed for as long as
 // it is open. It ends with this process.
 type Lease struct {
-	conn  net.Conn
-	lines *bufio.Reader
+	conn   net.Conn
+	lines  *bufio.Reader
+	ending Ending // as it was said last; owned by Next
 }
 
 // Lease asks the target's bridge to stay. The error is ErrNobody if there is none.
@@ -52,7 +53,13 @@ func (d *Dir) Yield(ctx context.Context, id string) (Status, error) {
 	return d.end(ctx, id, askYield)
 }
 
-// Stop ends a bridge and returns when it has gone.
+// Replace is Yield for a bridge that may be up.
+func (d *Dir) Replace(ctx context.Context, id string) (Status, error) {
+	return d.end(ctx, id, askReplace)
+}
+
+// Stop takes a bridge down and returns when it has gone. Those that used it get
+// ErrTakenDown.
 func (d *Dir) Stop(ctx context.Context, id string) (Status, error) { return d.end(ctx, id, askStop) }
 
 func (d *Dir) end(ctx context.Context, id string, ask verb) (Status, error) {
@@ -113,7 +120,7 @@ func (d *Dir) startIfFree(ctx context.Context, id string, start func(context.Con
 
 func (d *Dir) open(ctx context.Context, id string, ask verb) (*Lease, error) {
 	if !idForm.MatchString(id) {
-		return nil, fmt.Errorf("not a target's ID: %.40q", id)
+		return nil, badID(id)
 	}
 	conn, err := d.dial(ctx, id)
 	if err != nil {
@@ -123,7 +130,7 @@ func (d *Dir) open(ctx context.Context, id string, ask verb) (*Lease, error) {
 		_ = conn.Close()
 		return nil, ErrNobody // it was about to end
 	}
-	return &Lease{conn, bufio.NewReaderSize(conn, 4096)}, nil
+	return &Lease{conn: conn, lines: bufio.NewReaderSize(conn, 4096)}, nil
 }
 
 func (d *Dir) once(ctx context.Context, id string, ask verb) (Status, error) {
@@ -132,12 +139,14 @@ func (d *Dir) once(ctx context.Context, id string, ask verb) (Status, error) {
 		return Status{}, err
 	}
 	defer lease.Close()
+	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
 	_ = lease.conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	return lease.Next()
 }
 
 // Next waits for the next status; the first is there at once. The error is
-// ErrNobody when the bridge has ended, or the Lease is closed.
+// ErrNobody when the bridge has ended, ErrTakenDown among them, or the Lease is
+// closed.
 func (l *Lease) Next() (Status, error) {
 	var line []byte
 	for {
@@ -146,6 +155,8 @@ func (l *Lease) Next() (Status, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull) && len(line) < maxStatus:
 			continue
+		case err != nil && l.ending == TakenDown:
+			return Status{}, ErrTakenDown
 		case err != nil:
 			return Status{}, ErrNobody
 		}
@@ -158,6 +169,7 @@ func (l *Lease) Next() (Status, error) {
 	if status.Version != Version {
 		return Status{}, &VersionError{status.Version}
 	}
+	l.ending = status.Ending
 	return status, nil
 }
 

@@ -3,6 +3,7 @@ package share
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +20,10 @@ var ErrHeld = errors.New("another process is this target's bridge")
 
 // ErrNobody says that no process is the target's bridge.
 var ErrNobody = errors.New("no bridge for this target")
+
+// ErrTakenDown is the ErrNobody of a bridge that was ended by its user: it is
+// not to be started again for those that used it.
+var ErrTakenDown = fmt.Errorf("%w any more: it was taken down", ErrNobody)
 
 const (
 	lockSuffix   = ".lock"
@@ -53,12 +58,12 @@ func OpenAt(path string) (*Dir, error) {
 // Close closes the directory; what was opened through it stays open.
 func (d *Dir) Close() error { return d.files.Close() }
 
-// Log opens the log of a target's bridge, 0600, empty.
+// Log opens the log of a target's bridge for appending, 0600.
 func (d *Dir) Log(id string) (*os.File, error) {
-	if err := d.files.Remove(id + ".log"); err != nil {
-		return nil, err
+	if !idForm.MatchString(id) {
+		return nil, badID(id)
 	}
-	return d.files.Create(id + ".log")
+	return d.files.Append(id + ".log")
 }
 
 // LogPath is where Log is.
@@ -70,7 +75,7 @@ func (d *Dir) LogPath(id string) string { return filepath.Join(d.files.Path(), i
 // exclude each other, too.
 func (d *Dir) lock(id string) (*flock.Flock, error) {
 	if !idForm.MatchString(id) {
-		return nil, fmt.Errorf("not a target's ID: %.40q", id)
+		return nil, badID(id)
 	}
 	file, err := d.files.Append(id + lockSuffix) // judges what is there
 	if err != nil {
@@ -89,6 +94,27 @@ func (d *Dir) lock(id string) (*flock.Flock, error) {
 	}
 	return lock, nil
 }
+
+func badID(id string) error { return fmt.Errorf("not a target's ID: %.40q", id) }
+
+// Held reports whether a process is the target's bridge, even one that does not
+// answer.
+func (d *Dir) Held(id string) (bool, error) {
+	if _, err := os.Lstat(d.LockPath(id)); errors.Is(err, fs.ErrNotExist) && idForm.MatchString(id) {
+		return false, nil
+	}
+	lock, err := d.lock(id)
+	if errors.Is(err, ErrHeld) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, lock.Close()
+}
+
+// LockPath is the file whose lock a target's bridge holds.
+func (d *Dir) LockPath(id string) string { return filepath.Join(d.files.Path(), id+lockSuffix) }
 
 // IDs lists the targets that have, or once had, a bridge.
 func (d *Dir) IDs() ([]string, error) {

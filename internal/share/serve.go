@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"gpg-bridge/internal/private"
@@ -29,7 +30,9 @@ func (h *Holder) accept() {
 		}
 		h.serving.Go(func() {
 			defer h.forget(conn)
-			h.serve(conn)
+			done := sync.OnceFunc(h.talking.Done)
+			defer done()
+			h.serve(conn, done)
 		})
 	}
 }
@@ -41,6 +44,7 @@ func (h *Holder) admit(conn net.Conn) bool {
 		return false
 	}
 	h.conns[conn] = struct{}{}
+	h.talking.Add(1)
 	return true
 }
 
@@ -51,8 +55,9 @@ func (h *Holder) forget(conn net.Conn) {
 	delete(h.conns, conn)
 }
 
-// serve answers one connection. What it cannot parse it hangs up on.
-func (h *Holder) serve(conn net.Conn) {
+// serve answers one connection, and calls done when it has said the last it will
+// say. What it cannot parse it hangs up on.
+func (h *Holder) serve(conn net.Conn, done func()) {
 	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	line, err := bufio.NewReaderSize(io.LimitReader(conn, maxRequest), maxRequest).ReadBytes('\n')
 	if err != nil {
@@ -67,18 +72,20 @@ func (h *Holder) serve(conn net.Conn) {
 	case askPin:
 		h.Pin()
 	case askStop:
-		h.stop()
+		h.stop(TakenDown)
+	case askReplace:
+		h.stop(HandedOver)
 	case askYield:
 		if status, _ := h.status(); status.State != Up {
-			h.stop()
+			h.stop(HandedOver)
 		}
 	case askLease:
-		h.addLease(1)
-		defer h.addLease(-1)
-		h.stream(conn)
+		h.leaseTaken()
+		defer h.leaseGone()
+		h.stream(conn, done)
 		return
 	case askWatch:
-		h.stream(conn)
+		h.stream(conn, done)
 		return
 	case askStatus:
 	default:
@@ -88,8 +95,9 @@ func (h *Holder) serve(conn net.Conn) {
 	_ = send(conn, status)
 }
 
-// stream sends the status now and at every change, until the other side leaves.
-func (h *Holder) stream(conn net.Conn) {
+// stream sends the status now and at every change, until the other side leaves
+// or the holding ends.
+func (h *Holder) stream(conn net.Conn, done func()) {
 	left := make(chan struct{})
 	h.serving.Go(func() {
 		defer close(left)
@@ -106,9 +114,34 @@ func (h *Holder) stream(conn net.Conn) {
 		}
 		select {
 		case <-changed:
-		case <-left:
-			return
+			continue
+		case <-left: // to which Close leads, too
+		case <-h.over:
 		}
+		if isClosed(h.over) {
+			h.part(conn, changed, done)
+		}
+		return
+	}
+}
+
+// part sends the last status if it is news, and keeps the connection open until
+// the lock is free.
+func (h *Holder) part(conn net.Conn, changed <-chan struct{}, done func()) {
+	if isClosed(changed) {
+		status, _ := h.status()
+		_ = send(conn, status)
+	}
+	done()
+	<-h.free
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

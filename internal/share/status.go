@@ -15,6 +15,17 @@ const (
 	Up         State = "up"         // gpg on the host is served
 	Waiting    State = "waiting"    // for the next try; Problem says why
 	Stopping   State = "stopping"   // the host is tidied up
+	Gone       State = "gone"       // said by gpg-bridge status --watch of what has ended
+	Standby    State = "standby"    // a session is the bridge; this one takes over when that ends
+)
+
+// An Ending is why a bridge stops that somebody has asked to.
+type Ending string
+
+// The endings.
+const (
+	TakenDown  Ending = "down"     // who used it does without, and starts no other
+	HandedOver Ending = "handover" // to another process
 )
 
 // A Status is what a bridge says of itself.
@@ -26,13 +37,16 @@ type Status struct {
 	Kind    Kind   `json:"kind"`
 	PID     int    `json:"pid"`
 
-	State State     `json:"state"`
-	Since time.Time `json:"since"` // of the state
+	State  State     `json:"state"`
+	Since  time.Time `json:"since"`            // of the state
+	Ending Ending    `json:"ending,omitempty"` // while it stops, if it was asked to
 
 	RemoteSocket string `json:"remote_socket,omitempty"`
 	Agent        string `json:"agent,omitempty"` // the local socket
 
-	Sessions      int        `json:"sessions"`       // now
+	SharedBy int `json:"shared_by,omitempty"` // the process ID of the user's ssh whose connection is used; 0: the bridge has its own
+
+	Sessions      int        `json:"sessions"`       // now: programs on the host that talk to the agent
 	SessionsTotal uint64     `json:"sessions_total"` // since the bridge began
 	LastOperation *Operation `json:"last_operation,omitempty"`
 	Reconnects    int        `json:"reconnects"`
@@ -57,9 +71,15 @@ type Operation struct {
 	Key     string    `json:"key,omitempty"`  // its keygrip
 	At      time.Time `json:"at"`             // its end
 	Millis  int64     `json:"duration_ms"`    // of which most is the user's, at a pinentry
-	Outcome string    `json:"outcome"`        // "ok", or the agent's error in words
+	Outcome string    `json:"outcome"`        // OutcomeOK, OutcomeUnanswered, or the agent's error in words
 	Code    uint32    `json:"code,omitempty"` // the agent's error
 }
+
+// The outcomes that are not in the agent's words.
+const (
+	OutcomeOK         = "ok"
+	OutcomeUnanswered = "unanswered" // the program on the host, or the connection, went away
+)
 
 // A Problem is an error with its remedy.
 type Problem struct {
@@ -72,12 +92,13 @@ type Problem struct {
 type verb string
 
 const (
-	askStatus verb = "status" // once
-	askWatch  verb = "watch"  // now and at every change
-	askLease  verb = "lease"  // the same, and it counts
-	askPin    verb = "pin"    // once; the bridge then stays without leases
-	askYield  verb = "yield"  // once; it then ends, unless it is up
-	askStop   verb = "stop"   // once; it then ends
+	askStatus  verb = "status"  // once
+	askWatch   verb = "watch"   // now and at every change
+	askLease   verb = "lease"   // the same, and it counts
+	askPin     verb = "pin"     // once; the bridge then stays without leases
+	askYield   verb = "yield"   // once; it then makes way, unless it is up
+	askReplace verb = "replace" // once; it then makes way
+	askStop    verb = "stop"    // once; it then ends
 )
 
 // request is the line a connection begins with.

@@ -49,7 +49,7 @@ func serve(ctx context.Context, config string, in io.Reader, out io.Writer) (err
 	defer func() { _ = client.Close() }()
 	local := &bridge.Local{Agent: &agentside.Agent{Locator: &agentside.Locator{Env: os.Environ()}}, NoKeys: true}
 	var warned warnings
-	b, err := bridge.Start(ctx, client, local, local.Check(ctx), bridge.Options{Warn: warned.add, Log: quiet})
+	b, err := bridge.Start(ctx, bridge.Over(client), local, local.Check(ctx), bridge.Options{Warn: warned.add, Log: quiet})
 	if err != nil {
 		return err
 	}
