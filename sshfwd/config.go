@@ -149,6 +149,7 @@ func resolveWithSSH(ctx context.Context, path string, o Options) (*Config, error
 		return nil, err
 	}
 	c.Warnings = warnings
+	c.setControl(parseSettings(out))
 	return c, nil
 }
 

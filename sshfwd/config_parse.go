@@ -92,6 +92,15 @@ type Config struct {
 	Forwards             ForwardSpecs // LocalForward, RemoteForward, DynamicForward and theirs
 	LogLevel             string       // upper case, "INFO" by default
 
+	// ControlPath is where ssh shares its connections, "" for nowhere, or where
+	// there was no ssh to ask. ControlMaster: one that finds none there shares
+	// its own. ControlPersist is how long that then stays when it is not used, 0
+	// where this is not limited or it does not stay at all. A Client shares
+	// nothing.
+	ControlPath    string
+	ControlMaster  bool
+	ControlPersist time.Duration
+
 	// Ignored are the settings that are not supported and have no effect, each
 	// "keyword value".
 	Ignored []string

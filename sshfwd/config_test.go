@@ -2,8 +2,10 @@ package sshfwd
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,4 +245,37 @@ func TestSplitFiles(t *testing.T) {
 	require.Equal(t, []string{"/nonexistent", spaced, "/other"}, splitFiles("/nonexistent "+spaced+" /other"))
 	require.Equal(t, []string{"/a", "/b"}, splitFiles("/a /b"))
 	require.Empty(t, splitFiles(""))
+}
+
+// Where ssh shares its connections is what ssh says for its own flags: ours, such
+// as BatchMode, change nothing.
+func TestControlPath(t *testing.T) {
+	t.Parallel()
+	ssh := testenv.Tool(t, "ssh")
+	for _, test := range []struct {
+		lines   string
+		master  bool
+		persist time.Duration
+		none    bool
+	}{
+		{lines: "ControlPath /tmp/%C-%r@%h:%p\n ControlMaster auto\n ControlPersist 10m", master: true, persist: 10 * time.Minute},
+		{lines: "ControlPath /tmp/%n%%\n ControlMaster ask\n ControlPersist yes", master: true},
+		{lines: "ControlPath ~/.ssh/%L-%u\n ControlPersist 1", persist: time.Second},
+		{lines: "ControlPath none\n ControlMaster auto", none: true},
+		{lines: "ControlMaster auto", none: true},
+	} {
+		file := filepath.Join(t.TempDir(), "config")
+		require.NoError(t, os.WriteFile(file, []byte("Host dev\n HostName example.org\n User bob\n Port 2222\n "+test.lines+"\n"), 0o600))
+		config, err := Resolve(t.Context(), Options{Destination: "dev", ConfigFile: file, BatchMode: true, User: "bob", Port: 2222})
+		require.NoError(t, err)
+		require.Equal(t, test.master, config.ControlMaster, test.lines)
+		require.Equal(t, test.persist, config.ControlPersist, test.lines)
+		out, err := exec.Command(ssh, "-G", "-F", file, "dev").Output()
+		require.NoError(t, err)
+		require.Equal(t, test.none, config.ControlPath == "")
+		require.Equal(t, test.none, !strings.Contains(string(out), "\ncontrolpath "))
+		if !test.none {
+			require.Contains(t, string(out), "\ncontrolpath "+config.ControlPath+"\n")
+		}
+	}
 }

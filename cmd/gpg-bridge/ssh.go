@@ -150,11 +150,14 @@ type sshRun struct {
 
 	config *sshfwd.Config
 	target target
-	client *sshfwd.Client
+	client *sshfwd.Client // nil over a master's connection
+	conn   connection     // the same, or the master's
+	link   bridge.Link    // over conn
 
 	board      *board
 	background bool          // this is a process that nobody looks at
 	holder     *share.Holder // of -N, which is the bridge before it connects; else nil
+	master     *master       // of a background process; else nil
 
 	disconnected atomic.Bool // the user left by ~.
 }
@@ -182,7 +185,7 @@ func (r *sshRun) once(ctx context.Context, use func(context.Context, *bridge.Bri
 	if err := r.connect(ctx); err != nil {
 		return &exitError{exitConnection, err}
 	}
-	defer r.client.Close()
+	defer r.conn.Close()
 	coming := r.bringUp(ctx, local, check.wait())
 	defer r.takeDown(ctx, coming)
 	if !r.mayOverlap() || !coming.isRequested() {
@@ -190,10 +193,15 @@ func (r *sshRun) once(ctx context.Context, use func(context.Context, *bridge.Bri
 		if coming.err != nil && r.bridgeIsAll() {
 			return &exitError{exitConnection, coming.err}
 		}
+		if r.onlyForward() && coming.bridge() == nil { // it was cut short
+			return &exitError{exitConnection, context.Cause(ctx)}
+		}
 	}
 	coming.warnOnce(ctx, r.ui)
-	if err := r.openForwards(ctx, coming.path()); err != nil {
-		return &exitError{exitConnection, err}
+	if r.client != nil {
+		if err := r.openForwards(ctx, coming.path()); err != nil {
+			return &exitError{exitConnection, err}
+		}
 	}
 	return use(ctx, coming.bridge())
 }
@@ -224,15 +232,16 @@ func (r *sshRun) resolve(ctx context.Context) (err error) {
 	return r.checkSession()
 }
 
-func (r *sshRun) connect(ctx context.Context) (err error) {
+func (r *sshRun) dial(ctx context.Context) (*sshfwd.Client, error) {
 	log := r.ui.log(r.flags.verbose)
 	r.config.StateDir = stateDir()
 	r.config.Stderr = r.ui.stderr
-	if r.client, err = sshfwd.Dial(ctx, r.config, newPrompter(r.ui), log); err != nil {
-		return err
+	client, err := sshfwd.Dial(ctx, r.config, newPrompter(r.ui), log)
+	if err != nil {
+		return nil, err
 	}
 	log.Debug("authenticated")
-	return nil
+	return client, nil
 }
 
 // onlyForward reports whether no session is wanted: -N, or SessionType none.
