@@ -14,7 +14,7 @@ demo: build ## the main job, with nothing of yours touched
 	@$(GO) run ./internal/demo $(BIN)
 
 test: check ## everything, against real gpg, gpg-agent, ssh and sshd
-	@sh internal/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps bash:bash vim:vim socat:socat bsdutils:script dropbear-bin:dropbear busybox:busybox ksh93u+m:ksh mksh:mksh yash:yash zsh:zsh
+	@sh internal/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps bash:bash vim:vim rsync:rsync socat:socat bsdutils:script dropbear-bin:dropbear busybox:busybox ksh93u+m:ksh mksh:mksh yash:yash zsh:zsh
 	@sh internal/hosttest/host.sh build --go-on
 	$(GO) test -race -timeout 12m ./...
 

@@ -7,9 +7,16 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime"
 )
 
 func main() {
+	// What passes a bridge is handed from goroutine to goroutine, and little is
+	// done to it: on one processor the next one goes on where the last one
+	// stopped, on two it has to be woken up (docs/performance.md).
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
 	os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -21,6 +21,15 @@ type proxyFlags struct {
 	via    string
 	jump   string
 	linger time.Duration
+
+	fdpass bool
+	quiet  bool
+}
+
+// addPumpTo adds the flags that are about nothing but the proxy's own process.
+func (f *proxyFlags) addPumpTo(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.fdpass, "fdpass", false, "ssh_config has ProxyUseFdpass yes (default: if our parent's name is ssh, and it looks like that)")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "never say that there is no bridge")
 }
 
 func (f *proxyFlags) addTo(flags *pflag.FlagSet) {

@@ -33,7 +33,10 @@ func newRoot(ui *ui) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{cmd.CommandPath(), err}
 	})
-	root.AddCommand(newSSH(ui), newConnect(ui), newVersion(ui), newKeep(ui))
+	root.AddCommand(newSSH(ui), newConnect(ui), newVersion(ui), newKeep(ui), newUp(ui), newDown(ui), newStatus(ui), newSetup(ui), newProxy(ui))
+	if attend := newAttend(ui); attend != nil {
+		root.AddCommand(attend)
+	}
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = knownTopic

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -30,13 +31,21 @@ func newTarget(config *sshfwd.Config, local *localFlags, remote *remoteFlags) ta
 	address := config.User + "@" + net.JoinHostPort(strings.ToLower(config.Hostname), strconv.Itoa(config.Port))
 	sum := sha256.New()
 	for _, part := range []string{
-		address, config.HostKeyAlias, config.ProxyJump, config.ProxyCommand,
+		address, config.HostKeyAlias, config.ProxyJump, expandedProxy(config),
 		local.agentSocket, strconv.FormatBool(local.allowUnrestricted), strconv.FormatBool(local.noCompat),
 		os.Getenv("GNUPGHOME"), remote.socket, remote.keys,
 	} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return target{hex.EncodeToString(sum.Sum(nil)[:10]), config.Destination, address}
+}
+
+// expandedProxy is the ProxyCommand without tokens: ssh gives gpg-bridge proxy
+// its --via so.
+func expandedProxy(config *sshfwd.Config) string {
+	key := cmp.Or(config.HostKeyAlias, config.OriginalHost)
+	return strings.NewReplacer("%%", "%", "%h", config.Hostname, "%n", config.OriginalHost, "%k", key,
+		"%p", strconv.Itoa(config.Port), "%r", config.User).Replace(config.ProxyCommand)
 }
 
 // inner takes gpg-bridge proxy out of the way to the host: a bridge that used it
@@ -50,6 +59,7 @@ func inner(config *sshfwd.Config) error {
 	set := pflag.NewFlagSet("proxy", pflag.ContinueOnError)
 	set.Usage = func() {}
 	flags.addTo(set)
+	flags.addPumpTo(set)
 	if err := set.Parse(words[2:]); err != nil {
 		return &proxyLineError{config.ProxyCommand, err}
 	}

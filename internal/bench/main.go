@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	table := flag.String("table", "", "print one `table` only: signatures, latency or throughput")
+	table := flag.String("table", "", "print one `table` only: signatures, latency, throughput or proxy")
 	only := flag.String("only", "", "in the table of throughput, take only the measures with this `text` in their name")
 	rounds := flag.Int("rounds", 5, "how often throughput takes each measure")
 	flag.Parse()
@@ -47,6 +47,7 @@ func main() {
 		{"signatures", func() { signatures(context.Background(), lab) }},
 		{"latency", func() { latency(lab) }},
 		{"throughput", func() { throughput(lab, programs) }},
+		{"proxy", func() { proxy(lab) }},
 	} {
 		if *table == "" || *table == t.name {
 			t.print()

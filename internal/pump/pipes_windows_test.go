@@ -1,0 +1,3 @@
+package pump
+
+var blockingPipes = goPipes
