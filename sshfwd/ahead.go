@@ -47,7 +47,7 @@ func (c *Client) OpenAhead() {
 	ahead := &aheadChannel{opened: make(chan struct{})}
 	c.ahead = ahead
 	c.wg.Go(func() {
-		ch, reqs, err := c.conn.OpenChannel("session", nil)
+		ch, reqs, err := c.openChannel(context.Background(), "session", nil)
 		ahead.result = openedChannel{ch: ch, reqs: reqs, err: err}
 		close(ahead.opened)
 	})
@@ -112,7 +112,7 @@ func (c *Client) sessionChannel(ctx context.Context, pty *PTY) openedChannel {
 // (channel_garbage_collect in channels.c).
 func (c *Client) openSessionChannel(ctx context.Context) openedChannel {
 	for wait := firstOpenWait; ; wait *= 2 {
-		ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
+		ch, reqs, err := c.openChannel(ctx, "session", nil)
 		var refused *ssh.OpenChannelError
 		if !errors.As(err, &refused) || wait > lastOpenWait {
 			return openedChannel{ch: ch, reqs: reqs, err: err}
@@ -128,7 +128,7 @@ func (c *Client) openSessionChannel(ctx context.Context) openedChannel {
 // runChannel opens a channel, or takes the one that was opened ahead where the
 // server grants no second one.
 func (c *Client) runChannel(ctx context.Context) openedChannel {
-	ch, reqs, err := openChannel(ctx, c.conn, "session", nil)
+	ch, reqs, err := c.openChannel(ctx, "session", nil)
 	var refused *ssh.OpenChannelError
 	if !errors.As(err, &refused) {
 		c.leaveAhead()

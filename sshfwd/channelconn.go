@@ -70,22 +70,22 @@ func (c *channelConn) Close() error {
 // openChannel opens a channel of the given type. When ctx ends first, the
 // channel is closed if it opens after all; the goroutine that waits for it
 // ends then, or with the connection.
-func openChannel(ctx context.Context, conn ssh.Conn, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
-	type opened struct {
-		ch   ssh.Channel
-		reqs <-chan *ssh.Request
-		err  error
-	}
-	result := make(chan opened)
+//
+// Package ssh forgets a channel whose open it sends while it ends the connection
+// (mux.loop drops the channels before it closes the transport): nobody answers
+// it. So the connection's end is waited for here; that goroutine then stays.
+func (c *Client) openChannel(ctx context.Context, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+	result := make(chan openedChannel)
 	go func() {
-		ch, reqs, err := conn.OpenChannel(kind, extra)
+		ch, reqs, err := c.conn.OpenChannel(kind, extra)
 		select {
-		case result <- opened{ch, reqs, err}:
+		case result <- openedChannel{ch: ch, reqs: reqs, err: err}:
 		case <-ctx.Done():
 			if err == nil {
 				_ = ch.Close()
 				ssh.DiscardRequests(reqs)
 			}
+		case <-c.ended:
 		}
 	}()
 	select {
@@ -93,5 +93,10 @@ func openChannel(ctx context.Context, conn ssh.Conn, kind string, extra []byte) 
 		return r.ch, r.reqs, r.err
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
+	case <-c.ended:
+		if err := c.Wait(); err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, errConnectionEnded
 	}
 }

@@ -23,8 +23,9 @@ type Client struct {
 	forwarder func() (*Forwarder, error) // makes it at the first call
 	agent     *agentForward              // what ForwardAgent needs; set by Dial
 
-	wg   sync.WaitGroup // the keepalive goroutine, its request in flight, OpenAhead's
-	done chan struct{}  // closed by the first Close
+	wg    sync.WaitGroup // the goroutines of the keepalive, its request in flight, OpenAhead, ended
+	done  chan struct{}  // closed by the first Close
+	ended chan struct{}  // closed when the connection has ended
 
 	mu     sync.Mutex
 	ahead  *aheadChannel // what OpenAhead has opened, nil for nothing
@@ -34,7 +35,11 @@ type Client struct {
 
 // newClient wraps an authenticated connection; Client owns conn from here on.
 func newClient(conn *ssh.Client, log *slog.Logger) *Client {
-	c := &Client{conn: conn, log: log, done: make(chan struct{})}
+	c := &Client{conn: conn, log: log, done: make(chan struct{}), ended: make(chan struct{})}
+	c.wg.Go(func() {
+		defer close(c.ended)
+		_ = conn.Wait()
+	})
 	c.forwarder = sync.OnceValues(func() (*Forwarder, error) { return c.Forwarder(ForwarderConfig{}) })
 	return c
 }

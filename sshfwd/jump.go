@@ -137,7 +137,7 @@ func (c *Client) dialThrough(ctx context.Context, to *Config) (*jumpConn, error)
 		Originator     string
 		OriginatorPort uint32
 	}{to.Hostname, uint32(to.Port), "127.0.0.1", 0})
-	ch, reqs, err := openChannel(limited, c.conn, directTCP, payload)
+	ch, reqs, err := c.openChannel(limited, directTCP, payload)
 	var refused *ssh.OpenChannelError
 	switch {
 	case errors.As(err, &refused):

@@ -154,7 +154,7 @@ func (f *portForwards) connect(target Endpoint, origin net.Addr) (*channelConn, 
 	if tcp, ok := origin.(*net.TCPAddr); ok {
 		payload.OriginHost, payload.OriginPort = tcp.IP.String(), uint32(tcp.Port)
 	}
-	ch, reqs, err := openChannel(f.ctx, f.client.conn, "direct-tcpip", ssh.Marshal(payload))
+	ch, reqs, err := f.client.openChannel(f.ctx, "direct-tcpip", ssh.Marshal(payload))
 	var refused *ssh.OpenChannelError
 	if errors.As(err, &refused) {
 		return nil, fmt.Errorf("the server cannot connect to %q (it says %.200q)", target, refused.Message)

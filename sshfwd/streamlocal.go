@@ -58,7 +58,7 @@ func (c *Client) DialUnix(ctx context.Context, path string) (Conn, error) {
 		Reserved0 string
 		Reserved1 uint32
 	}{Path: path})
-	ch, reqs, err := openChannel(ctx, c.conn, directStreamLocal, payload)
+	ch, reqs, err := c.openChannel(ctx, directStreamLocal, payload)
 	var refused *ssh.OpenChannelError
 	if errors.As(err, &refused) {
 		return nil, &DialUnixError{

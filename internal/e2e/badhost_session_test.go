@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,14 +82,19 @@ func TestHostileMessages(t *testing.T) {
 // lost, and ends it if need be. It returns what was said.
 func (p *process) endsOrReconnects(t *testing.T) string {
 	t.Helper()
-	eventually(t, func() bool {
+	err := within(patience, func() bool {
 		select {
 		case <-p.ended:
 			return true
 		default:
 			return strings.Contains(p.stderr.String(), "connecting again")
 		}
-	}, "it does not end: %s", &p.stderr)
+	})
+	if err != nil {
+		p.signal(t, syscall.SIGQUIT) // for the goroutines
+		<-p.ended
+		t.Fatalf("it does not end: %s", p.stderr.String())
+	}
 	select {
 	case <-p.ended:
 		require.Equal(t, 255, p.wait(t).code)
