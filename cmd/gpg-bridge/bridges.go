@@ -101,10 +101,18 @@ func choose(ctx context.Context, options sshfwd.Options, hosts []string) []chose
 func (c *chosen) resolve(ctx context.Context, options sshfwd.Options) {
 	options.Destination, options.BatchMode = c.host, true
 	config, err := sshfwd.Resolve(ctx, options)
-	if err != nil || inner(config) != nil {
+	if err != nil {
 		return
 	}
-	target := newTarget(config, new(localFlags), new(remoteFlags))
+	var flags sshFlags
+	line, err := inner(config)
+	if err != nil {
+		return
+	}
+	if line != nil {
+		flags.adopt(line)
+	}
+	target := newTarget(config, &flags.local, &flags.remote)
 	c.id, c.address = target.id, target.address
 }
 

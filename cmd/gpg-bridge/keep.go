@@ -134,7 +134,8 @@ func (k *keeper) start(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 	said, _ := bufio.NewReader(io.LimitReader(out, 64)).ReadString('\n')
 	if strings.TrimSpace(said) == keepReady {
-		return cmd.Process.Release()
+		go func() { _ = cmd.Wait() }() // leaves no zombie; it ends with the bridge or with us
+		return nil
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -40,7 +40,8 @@ func TestTargetsOfProxyAndUpAreOne(t *testing.T) {
 	}
 	const via = "nc -x %n %h %p %% %r"
 	raw := at("/opt/gpg-bridge proxy --via '" + via + "' --alias %n --user %r %h %p")
-	require.NoError(t, inner(raw))
+	_, err := inner(raw)
+	require.NoError(t, err)
 	require.Equal(t, via, raw.ProxyCommand)
 	given := escapeTokens("nc -x dev fe80::1%eth0 2222 % alice")
 	local, remote := &localFlags{}, &remoteFlags{}
@@ -49,8 +50,13 @@ func TestTargetsOfProxyAndUpAreOne(t *testing.T) {
 }
 
 func TestInnerKnowsTheProxysOwnFlags(t *testing.T) {
-	config := &sshfwd.Config{ProxyCommand: "gpg-bridge proxy --fdpass -q -J gate %h %p", ProxyUseFdpass: true}
-	require.NoError(t, inner(config))
+	config := &sshfwd.Config{ProxyCommand: "gpg-bridge proxy --fdpass -q -J gate --keys none %h %p", ProxyUseFdpass: true}
+	line, err := inner(config)
+	require.NoError(t, err)
+	flags := &sshFlags{local: localFlags{agentSocket: "/mine"}}
+	flags.adopt(line)
+	require.Equal(t, "none", flags.remote.keys)
+	require.Equal(t, "/mine", flags.local.agentSocket)
 	require.Empty(t, config.ProxyCommand)
 	require.Equal(t, "gate", config.ProxyJump)
 	require.False(t, config.ProxyUseFdpass)

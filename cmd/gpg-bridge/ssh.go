@@ -220,8 +220,12 @@ func (r *sshRun) resolve(ctx context.Context) (err error) {
 	for _, warning := range r.config.Warnings {
 		r.ui.warn(errors.New(warning))
 	}
-	if err := inner(r.config); err != nil {
+	line, err := inner(r.config)
+	if err != nil {
 		return err
+	}
+	if line != nil {
+		r.flags.adopt(line)
 	}
 	r.target = newTarget(r.config, &r.flags.local, &r.flags.remote)
 	kind := share.Session

@@ -49,11 +49,12 @@ func expandedProxy(config *sshfwd.Config) string {
 }
 
 // inner takes gpg-bridge proxy out of the way to the host: a bridge that used it
-// would start a bridge. What the proxy itself goes through takes its place.
-func inner(config *sshfwd.Config) error {
+// would start a bridge. What the proxy itself goes through takes its place. It
+// returns the proxy's flags, nil where there is none.
+func inner(config *sshfwd.Config) (*proxyFlags, error) {
 	words, ok := splitCommand(config.ProxyCommand)
 	if !ok || len(words) < 2 || words[1] != "proxy" || !isOurs(words[0]) {
-		return nil
+		return nil, nil
 	}
 	var flags proxyFlags
 	set := pflag.NewFlagSet("proxy", pflag.ContinueOnError)
@@ -61,10 +62,20 @@ func inner(config *sshfwd.Config) error {
 	flags.addTo(set)
 	flags.addPumpTo(set)
 	if err := set.Parse(words[2:]); err != nil {
-		return &proxyLineError{config.ProxyCommand, err}
+		return nil, &proxyLineError{config.ProxyCommand, err}
 	}
 	config.ProxyCommand, config.ProxyJump, config.ProxyUseFdpass = flags.via, flags.jump, false
-	return nil
+	return &flags, nil
+}
+
+// adopt takes over what the proxy's line in ssh_config says of the agent and the
+// host, where the command line says nothing: they are to share one bridge.
+func (f *sshFlags) adopt(line *proxyFlags) {
+	f.local.agentSocket = cmp.Or(f.local.agentSocket, line.local.agentSocket)
+	f.local.allowUnrestricted = f.local.allowUnrestricted || line.local.allowUnrestricted
+	f.local.noCompat = f.local.noCompat || line.local.noCompat
+	f.remote.socket = cmp.Or(f.remote.socket, line.remote.socket)
+	f.remote.keys = cmp.Or(f.remote.keys, line.remote.keys)
 }
 
 // isOurs: by its name, wherever it is installed.
