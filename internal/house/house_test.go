@@ -23,11 +23,16 @@ const module = "gpg-bridge/"
 // named here, the top and the test support, may import all. Imports only go
 // down: the two sides do not know each other, and SSH knows nothing of GPG.
 var mayImport = map[string][]string{
-	"assuan":           {},
-	"internal/private": {},
-	"sshfwd":           {"internal/private"},
-	"agentside":        {"assuan", "internal/private"},
-	"remoteside":       {"assuan"},
+	"assuan":             {},
+	"internal/private":   {},
+	"internal/pump":      {},
+	"internal/retry":     {},
+	"internal/sshconfig": {},
+	"internal/share":     {"internal/private"},
+	"sshfwd":             {"internal/private"},
+	"internal/mux":       {"internal/private", "sshfwd"},
+	"agentside":          {"assuan", "internal/private"},
+	"remoteside":         {"assuan"},
 }
 
 func TestImportsOnlyGoDown(t *testing.T) {
