@@ -20,12 +20,18 @@ func pipeName(id string) (name, user string, err error) {
 }
 
 // listen makes the first instance of the pipe, for the user and nobody else.
+// Without buffers a write would wait until the other side reads, and the last
+// status would be lost on who does something else (CreateNamedPipe, Remarks).
 func (d *Dir) listen(id string) (net.Listener, error) {
 	name, user, err := pipeName(id)
 	if err != nil {
 		return nil, err
 	}
-	return winio.ListenPipe(name, &winio.PipeConfig{SecurityDescriptor: "D:P(A;;GA;;;" + user + ")"})
+	return winio.ListenPipe(name, &winio.PipeConfig{
+		SecurityDescriptor: "D:P(A;;GA;;;" + user + ")",
+		InputBufferSize:    maxRequest,
+		OutputBufferSize:   maxStatus,
+	})
 }
 
 func (d *Dir) dial(ctx context.Context, id string) (net.Conn, error) {
