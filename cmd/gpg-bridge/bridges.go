@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +23,12 @@ func (e *silentError) Error() string {
 }
 
 // Hint says how to find it.
-func (e *silentError) Hint() string { return "see which one has the file open: fuser " + e.lock }
+func (e *silentError) Hint() string {
+	if runtime.GOOS == "windows" {
+		return "end the gpg-bridge.exe that hangs with the Task Manager; it has " + e.lock + " open"
+	}
+	return "see which one has the file open: fuser " + e.lock
+}
 
 // statusPatience is how long a bridge has to answer.
 const statusPatience = 3 * time.Second

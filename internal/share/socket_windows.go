@@ -2,7 +2,9 @@ package share
 
 import (
 	"context"
+	"errors"
 	"net"
+	"time"
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
@@ -19,14 +21,34 @@ func pipeName(id string) (name, user string, err error) {
 	return `\\.\pipe\gpg-bridge-` + user + "-" + id, user, nil
 }
 
-// listen makes the first instance of the pipe, for the user and nobody else.
-// Without buffers a write would wait until the other side reads, and the last
-// status would be lost on who does something else (CreateNamedPipe, Remarks).
+// nameTimeout bounds the wait for the pipe of a bridge that has ended.
+const nameTimeout = 2 * time.Second
+
+// listen makes the first instance of the pipe, for the user and nobody else. We
+// have the lock, but the name is taken until the last handle of the bridge before
+// us is closed, those of its clients among them.
 func (d *Dir) listen(id string) (net.Listener, error) {
 	name, user, err := pipeName(id)
 	if err != nil {
 		return nil, err
 	}
+	tooLate := time.After(nameTimeout)
+	for {
+		listener, err := listenPipe(name, user)
+		if !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+			return listener, err
+		}
+		select {
+		case <-time.After(firstRetry):
+		case <-tooLate:
+			return nil, err
+		}
+	}
+}
+
+// listenPipe: without buffers a write waits until the other side reads, and who
+// does something else would miss the last status.
+func listenPipe(name, user string) (net.Listener, error) {
 	return winio.ListenPipe(name, &winio.PipeConfig{
 		SecurityDescriptor: "D:P(A;;GA;;;" + user + ")",
 		InputBufferSize:    maxRequest,
