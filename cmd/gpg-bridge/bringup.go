@@ -122,7 +122,6 @@ func (u *bringUp) useOther(ctx context.Context, dir *share.Dir, id string, settl
 		return err
 	}
 	defer lease.Close()
-	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
 	for {
 		status, err := lease.Next()
 		switch {

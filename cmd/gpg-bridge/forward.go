@@ -100,7 +100,6 @@ func (r *sshRun) followOther(ctx context.Context, dir *share.Dir) error {
 		return err
 	}
 	defer lease.Close()
-	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
 	for said := false; ; {
 		status, err := lease.Next()
 		switch {

@@ -99,7 +99,6 @@ func (c *companion) hold(ctx context.Context, keeper *keeper) error {
 		return err
 	}
 	defer lease.Close()
-	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
 	for {
 		status, err := lease.Next()
 		switch {

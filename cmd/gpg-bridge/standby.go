@@ -130,22 +130,22 @@ func (s *standing) follow(ctx context.Context) (goOn bool, err error) {
 // waitForEnd returns why the bridge that we are the standby of has ended, or an
 // error when we are to end.
 func (s *standing) waitForEnd(ctx context.Context) error {
-	watch, err := s.dir.Watch(ctx, s.run.target.id)
-	if err != nil {
-		return err
-	}
-	defer watch.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	defer cancel()
 	waiting.Go(func() {
+		defer cancel()
 		select {
 		case <-s.entry.Stopped():
 		case <-ctx.Done():
 		}
-		_ = watch.Close()
 	})
+	watch, err := s.dir.Watch(ctx, s.run.target.id)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
 	for err == nil {
 		_, err = watch.Next()
 	}

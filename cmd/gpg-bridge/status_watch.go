@@ -91,7 +91,6 @@ func (w *watcher) end(id string) {
 // follow passes on what a bridge says, and at its end that it has gone.
 func (w *watcher) follow(lease *share.Lease) {
 	defer lease.Close()
-	defer context.AfterFunc(w.ctx, func() { _ = lease.Close() })()
 	var last share.Status
 	for {
 		status, err := lease.Next()

@@ -182,7 +182,6 @@ func (u *upHost) watch(ctx context.Context) error {
 		return err
 	}
 	defer lease.Close()
-	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
 	for stays := false; ; {
 		status, err := lease.Next()
 		if err != nil {

@@ -21,9 +21,11 @@ const (
 )
 
 // A Lease is a connection to a target's bridge, which is needed for as long as
-// it is open. It ends with this process.
+// it is open. It ends with the context that it was asked for with, and with this
+// process.
 type Lease struct {
 	conn   net.Conn
+	free   func() bool // of the context
 	lines  *bufio.Reader
 	ending Ending // as it was said last; owned by Next
 }
@@ -68,7 +70,6 @@ func (d *Dir) end(ctx context.Context, id string, ask verb) (Status, error) {
 		return Status{}, err
 	}
 	defer watch.Close()
-	defer context.AfterFunc(ctx, func() { _ = watch.Close() })()
 	status, err := d.once(ctx, id, ask)
 	if err != nil || status.State != Stopping {
 		return status, err
@@ -130,7 +131,8 @@ func (d *Dir) open(ctx context.Context, id string, ask verb) (*Lease, error) {
 		_ = conn.Close()
 		return nil, ErrNobody // it was about to end
 	}
-	return &Lease{conn: conn, lines: bufio.NewReaderSize(conn, 4096)}, nil
+	free := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	return &Lease{conn: conn, free: free, lines: bufio.NewReaderSize(conn, 4096)}, nil
 }
 
 func (d *Dir) once(ctx context.Context, id string, ask verb) (Status, error) {
@@ -139,14 +141,13 @@ func (d *Dir) once(ctx context.Context, id string, ask verb) (Status, error) {
 		return Status{}, err
 	}
 	defer lease.Close()
-	defer context.AfterFunc(ctx, func() { _ = lease.Close() })()
 	_ = lease.conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	return lease.Next()
 }
 
 // Next waits for the next status; the first is there at once. The error is
 // ErrNobody when the bridge has ended, ErrTakenDown among them, or the Lease is
-// closed.
+// closed or its context over.
 func (l *Lease) Next() (Status, error) {
 	var line []byte
 	for {
@@ -175,7 +176,10 @@ func (l *Lease) Next() (Status, error) {
 
 // Close gives the bridge back. It may be called from any goroutine, and ends a
 // Next that is waiting.
-func (l *Lease) Close() error { return l.conn.Close() }
+func (l *Lease) Close() error {
+	l.free()
+	return l.conn.Close()
+}
 
 // A VersionError says that the bridge is one of another version of gpg-bridge.
 type VersionError struct{ Version int }
