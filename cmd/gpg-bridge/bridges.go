@@ -110,15 +110,10 @@ func (c *chosen) resolve(ctx context.Context, options sshfwd.Options) {
 	if err != nil {
 		return
 	}
-	var flags sshFlags
-	line, err := inner(config)
+	target, err := new(sshFlags).target(config)
 	if err != nil {
 		return
 	}
-	if line != nil {
-		flags.adopt(line)
-	}
-	target := newTarget(config, &flags.local, &flags.remote)
 	c.id, c.address = target.id, target.address
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gpg-bridge/internal/bridge"
-	"gpg-bridge/internal/retry"
 	"gpg-bridge/internal/share"
 )
 
@@ -116,27 +115,12 @@ func (u *bringUp) beHolder(ctx context.Context, holder *share.Holder, found brid
 // coming up makes way: it may lack what this connection was given, a password.
 // It returns why the other is not the bridge any more.
 func (u *bringUp) useOther(ctx context.Context, dir *share.Dir, id string, settle func()) error {
-	lease, err := dir.Lease(ctx, id)
-	if err != nil {
-		_ = retry.Sleep(ctx, holderPause, nil)
-		return err
-	}
-	defer lease.Close()
-	for {
-		status, err := lease.Next()
-		switch {
-		case err != nil:
-			return err
-		case status.State == share.Up:
-			u.setSocket(status.RemoteSocket)
-			settle()
-		case status.State == share.Stopping: // Next tells when it has
-		case status.State == share.Waiting, status.Kind == share.Background:
-			if _, err := dir.Yield(ctx, id); err != nil {
-				return err
-			}
-		}
-	}
+	return followOther(ctx, dir, id, func(status share.Status) {
+		u.setSocket(status.RemoteSocket)
+		settle()
+	}, func(status share.Status) bool {
+		return status.State == share.Waiting || status.Kind == share.Background
+	})
 }
 
 // start brings the bridge of this process up.

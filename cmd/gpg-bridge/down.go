@@ -11,6 +11,7 @@ import (
 
 	"gpg-bridge/internal/retry"
 	"gpg-bridge/internal/share"
+	"gpg-bridge/sshfwd"
 )
 
 const downLong = `down ends bridges and returns when they are gone, and their sockets on the hosts
@@ -27,8 +28,8 @@ const silentTries = 10
 
 // downFlags is the command line of gpg-bridge down.
 type downFlags struct {
-	connection connectionFlags
-	all        bool
+	options sshfwd.Options
+	all     bool
 }
 
 func newDown(ui *ui) *cobra.Command {
@@ -50,7 +51,7 @@ func newDown(ui *ui) *cobra.Command {
 			return flags.run(cmd.Context(), ui, hosts)
 		},
 	}
-	flags.connection.addTo(cmd.Flags())
+	addConnection(cmd.Flags(), &flags.options)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "all bridges")
 	return cmd
 }
@@ -82,7 +83,7 @@ func (f *downFlags) targets(ctx context.Context, ui *ui, dir *share.Dir, hosts [
 	}
 	running, failed := statuses(ctx, dir)
 	var ids []string
-	for _, c := range choose(ctx, f.connection.options, hosts) {
+	for _, c := range choose(ctx, f.options, hosts) {
 		meant := c.among(running)
 		for _, status := range meant {
 			ids = append(ids, status.ID)

@@ -5,6 +5,7 @@ import (
 
 	"gpg-bridge/agentside"
 	"gpg-bridge/internal/bridge"
+	"gpg-bridge/sshfwd"
 )
 
 // localFlags are those of every command that speaks with the local agent.
@@ -29,4 +30,14 @@ func (f *localFlags) local() *bridge.Local {
 		},
 		NoCompat: f.noCompat,
 	}
+}
+
+// addConnection adds the ssh flags by which a host is reached.
+func addConnection(flags *pflag.FlagSet, options *sshfwd.Options) {
+	flags.IntVarP(&options.Port, "port", "p", 0, "the host's `port`")
+	flags.StringVarP(&options.User, "login", "l", "", "the `user` to log in as")
+	flags.StringArrayVarP(&options.Identities, "identity", "i", nil, "an identity `file`; may be repeated")
+	flags.StringVarP(&options.ConfigFile, "config", "F", "", "the ssh_config `file`")
+	flags.StringArrayVarP(&options.Options, "option", "o", nil, "an ssh_config `keyword=value`; may be repeated")
+	flags.StringVarP(&options.JumpHosts, "jump", "J", "", "go through these `hosts`: [user@]host[:port], with commas between")
 }

@@ -84,38 +84,24 @@ func (r *sshRun) becomeHolder(ctx context.Context, dir *share.Dir) (err error) {
 		if r.holder, err = r.board.hold(dir, r.target.id); !errors.Is(err, share.ErrHeld) {
 			return err
 		}
-		if err := r.followOther(ctx, dir); errors.Is(err, share.ErrTakenDown) {
+		if err := r.waitForOther(ctx, dir); errors.Is(err, share.ErrTakenDown) {
 			return err
 		}
 	}
 	return nil
 }
 
-// followOther waits for the end of the process that is the bridge. One in the
-// background that is not up makes way. It returns why it ended.
-func (r *sshRun) followOther(ctx context.Context, dir *share.Dir) error {
-	lease, err := dir.Lease(ctx, r.target.id)
-	if err != nil {
-		_ = retry.Sleep(ctx, holderPause, nil)
-		return err
-	}
-	defer lease.Close()
-	for said := false; ; {
-		status, err := lease.Next()
-		switch {
-		case err != nil:
-			return err
-		case status.State == share.Up && !said:
-			said = true
+// waitForOther waits for the end of the process that is the bridge, and says once
+// that it is. One in the background that is not up makes way. It returns why the
+// other ended.
+func (r *sshRun) waitForOther(ctx context.Context, dir *share.Dir) error {
+	var once sync.Once
+	return followOther(ctx, dir, r.target.id, func(status share.Status) {
+		once.Do(func() {
 			r.ui.tell(fmt.Sprintf("process %d already serves gpg on %s at %s; this one takes over when it ends",
 				status.PID, r.flags.options.Destination, sshfwd.Printable(status.RemoteSocket)))
-		case status.State == share.Stopping: // Next tells when it has
-		case status.State != share.Up && status.Kind == share.Background:
-			if _, err := dir.Yield(ctx, r.target.id); err != nil {
-				return err
-			}
-		}
-	}
+		})
+	}, func(status share.Status) bool { return status.Kind == share.Background })
 }
 
 // forwardAndReconnect connects, serves, and connects again.

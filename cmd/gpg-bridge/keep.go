@@ -155,7 +155,6 @@ func (k *keeper) args() []string {
 	add("--config", absolute(f.config))
 	add("--login", f.user)
 	add("--jump", f.jump)
-	add("--via", f.via)
 	add("--agent-socket", absolute(f.local.agentSocket))
 	add("--remote-socket", f.remote.socket)
 	add("--keys", f.remote.keys)

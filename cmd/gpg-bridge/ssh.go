@@ -51,12 +51,7 @@ func (f *sshFlags) addTo(flags *pflag.FlagSet) {
 	f.local.addTo(flags)
 	f.remote.addTo(flags)
 	f.session.addTo(flags, &f.options)
-	flags.IntVarP(&f.options.Port, "port", "p", 0, "the host's `port`")
-	flags.StringVarP(&f.options.User, "login", "l", "", "the `user` to log in as")
-	flags.StringArrayVarP(&f.options.Identities, "identity", "i", nil, "an identity `file`; may be repeated")
-	flags.StringVarP(&f.options.ConfigFile, "config", "F", "", "the ssh_config `file`")
-	flags.StringArrayVarP(&f.options.Options, "option", "o", nil, "an ssh_config `keyword=value`; may be repeated")
-	flags.StringVarP(&f.options.JumpHosts, "jump", "J", "", "go through these `hosts`: [user@]host[:port], with commas between")
+	addConnection(flags, &f.options)
 	flags.BoolFuncP("forward-agent", "A", "let the host use your ssh-agent", f.set("ForwardAgent=yes"))
 	flags.BoolFuncP("no-forward-agent", "a", "do not let the host use your ssh-agent", f.set("ForwardAgent=no"))
 	flags.BoolVarP(&f.noShell, "no-command", "N", false, "run nothing: forward only, until a signal")
@@ -220,14 +215,9 @@ func (r *sshRun) resolve(ctx context.Context) (err error) {
 	for _, warning := range r.config.Warnings {
 		r.ui.warn(errors.New(warning))
 	}
-	line, err := inner(r.config)
-	if err != nil {
+	if r.target, err = r.flags.target(r.config); err != nil {
 		return err
 	}
-	if line != nil {
-		r.flags.adopt(line)
-	}
-	r.target = newTarget(r.config, &r.flags.local, &r.flags.remote)
 	kind := share.Session
 	if r.background {
 		kind = share.Background

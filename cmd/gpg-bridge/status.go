@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gpg-bridge/internal/share"
+	"gpg-bridge/sshfwd"
 )
 
 const statusLong = `status lists the bridges of this machine: those of gpg-bridge up, of a ProxyCommand
@@ -23,9 +24,9 @@ docs/control.md has the fields of --json.`
 
 // statusFlags is the command line of gpg-bridge status.
 type statusFlags struct {
-	connection connectionFlags
-	json       bool
-	watch      bool
+	options sshfwd.Options
+	json    bool
+	watch   bool
 }
 
 func newStatus(ui *ui) *cobra.Command {
@@ -39,7 +40,7 @@ func newStatus(ui *ui) *cobra.Command {
 			return flags.run(cmd.Context(), ui, hosts)
 		},
 	}
-	flags.connection.addTo(cmd.Flags())
+	addConnection(cmd.Flags(), &flags.options)
 	cmd.Flags().BoolVar(&flags.json, "json", false, "as JSON")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "go on, until Ctrl-C")
 	return cmd
@@ -51,7 +52,7 @@ func (f *statusFlags) run(ctx context.Context, ui *ui, hosts []string) error {
 		return err
 	}
 	defer dir.Close()
-	wanted := selection{hosts: choose(ctx, f.connection.options, hosts)}
+	wanted := selection{hosts: choose(ctx, f.options, hosts)}
 	if f.watch {
 		return f.follow(ctx, ui, dir, wanted)
 	}

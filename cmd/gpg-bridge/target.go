@@ -68,6 +68,19 @@ func inner(config *sshfwd.Config) (*proxyFlags, error) {
 	return &flags, nil
 }
 
+// target takes a proxy of ours out of config, adopts its flags, and names what is
+// left.
+func (f *sshFlags) target(config *sshfwd.Config) (target, error) {
+	line, err := inner(config)
+	if err != nil {
+		return target{}, err
+	}
+	if line != nil {
+		f.adopt(line)
+	}
+	return newTarget(config, &f.local, &f.remote), nil
+}
+
 // adopt takes over what the proxy's line in ssh_config says of the agent and the
 // host, where the command line says nothing: they are to share one bridge.
 func (f *sshFlags) adopt(line *proxyFlags) {

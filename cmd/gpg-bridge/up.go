@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"gpg-bridge/internal/retry"
 	"gpg-bridge/internal/share"
@@ -33,25 +32,12 @@ process then goes on trying.`
 // defaultUpTimeout is how long up waits for a host.
 const defaultUpTimeout = 15 * time.Second
 
-// connectionFlags are the ssh flags by which a host is reached, for the commands
-// that run no session there.
-type connectionFlags struct{ options sshfwd.Options }
-
-func (f *connectionFlags) addTo(flags *pflag.FlagSet) {
-	flags.IntVarP(&f.options.Port, "port", "p", 0, "the host's `port`")
-	flags.StringVarP(&f.options.User, "login", "l", "", "the `user` to log in as")
-	flags.StringArrayVarP(&f.options.Identities, "identity", "i", nil, "an identity `file`; may be repeated")
-	flags.StringVarP(&f.options.ConfigFile, "config", "F", "", "the ssh_config `file`")
-	flags.StringArrayVarP(&f.options.Options, "option", "o", nil, "an ssh_config `keyword=value`; may be repeated")
-	flags.StringVarP(&f.options.JumpHosts, "jump", "J", "", "go through these `hosts`: [user@]host[:port], with commas between")
-}
-
 // upFlags is the command line of gpg-bridge up.
 type upFlags struct {
-	local      localFlags
-	remote     remoteFlags
-	connection connectionFlags
-	timeout    time.Duration
+	local   localFlags
+	remote  remoteFlags
+	options sshfwd.Options
+	timeout time.Duration
 }
 
 func newUp(ui *ui) *cobra.Command {
@@ -67,7 +53,7 @@ func newUp(ui *ui) *cobra.Command {
 	}
 	flags.local.addTo(cmd.Flags())
 	flags.remote.addTo(cmd.Flags())
-	flags.connection.addTo(cmd.Flags())
+	addConnection(cmd.Flags(), &flags.options)
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", defaultUpTimeout, "how long to wait for a host")
 	return cmd
 }
@@ -137,13 +123,13 @@ func (f *upFlags) bring(ctx context.Context, ui *ui, u *upHost) (text, hint stri
 
 // prepare finds out what is to be started for the host.
 func (f *upFlags) prepare(ctx context.Context, ui *ui, u *upHost) error {
-	flags := &sshFlags{local: f.local, remote: f.remote, options: f.connection.options, noShell: true}
+	flags := &sshFlags{local: f.local, remote: f.remote, options: f.options, noShell: true}
 	flags.options.Destination, flags.options.BatchMode = u.host, true
 	r := &sshRun{ui: ui, flags: flags, background: true}
 	if err := r.resolve(ctx); err != nil {
 		return err
 	}
-	options := f.connection.options
+	options := f.options
 	u.keeper = &keeper{
 		dir: u.dir, target: r.target, port: options.Port, pin: true,
 		identities: options.Identities, options: options.Options,
