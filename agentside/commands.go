@@ -8,13 +8,13 @@ import (
 	"gpg-bridge/assuan"
 )
 
-// SendCommands sends a block, one command or the whole answer to an inquiry,
-// each line with its LF, and returns the agent's whole response: the lines up
-// to and with the OK, ERR or INQUIRE that ends it. There is no timeout. Blocks
-// are sent one after the other by one goroutine, which then does all reading.
-// The response is bounded by 1 MiB; beyond that the session is closed. A block
-// that the agent would not answer, because it is empty, has no LF at its end or
-// ends in a comment, is an error and is not sent.
+// SendCommands sends a block, which is one command or the whole answer to an
+// inquiry, each line with its LF. It returns the agent's whole response: the lines
+// up to and including the OK, ERR or INQUIRE that ends it. There is no timeout.
+// Only one goroutine may call it, and no other may call ReadLine. If the response
+// is longer than 1 MiB, the session is closed. A block that the agent would not
+// answer, because it is empty, has no LF at its end or ends with a comment, is not
+// sent, and is an error.
 func (s *Session) SendCommands(block []byte) (response []byte, err error) {
 	if !answerable(block) {
 		return nil, errNotACommand
@@ -39,8 +39,8 @@ func (s *Session) SendCommands(block []byte) (response []byte, err error) {
 	}
 }
 
-// Disconnect says BYE as any other command and closes. It is for a session
-// that is Ready; Close is for every other.
+// Disconnect sends BYE, waits for the answer and closes. It is for a session that
+// is Ready; Close is for every other.
 func (s *Session) Disconnect() error {
 	_, err := s.SendCommands([]byte("BYE\n"))
 	if errors.Is(err, io.EOF) {
@@ -49,7 +49,7 @@ func (s *Session) Disconnect() error {
 	return errors.Join(err, s.Close())
 }
 
-// answerable reports whether the agent answers the last line of a block.
+// answerable reports whether the agent would answer the last line of a block.
 func answerable(block []byte) bool {
 	body, complete := bytes.CutSuffix(block, []byte("\n"))
 	last := body[bytes.LastIndexByte(body, '\n')+1:]

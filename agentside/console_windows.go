@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// withoutConsole keeps a GnuPG program away from the user's console, whose code
-// pages each of them sets to UTF-8 and leaves so.
-func withoutConsole(cmd *exec.Cmd) {
+// apart keeps a GnuPG program away from the user's console: each of them sets the
+// console's code pages to UTF-8 and does not set them back.
+func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NO_WINDOW}
 }

@@ -9,20 +9,21 @@ import (
 	"os"
 
 	"gpg-bridge/assuan"
+	"gpg-bridge/internal/usertext"
 )
 
-var errWrongEcho error = &hintedError{
-	text: "whoever listens does not know the secret of the agent's socket file",
-	hint: "restart the agent: gpgconf --kill gpg-agent, then gpgconf --launch gpg-agent",
-}
+var errWrongEcho = usertext.WithHint(
+	"whoever listens does not know the secret of the agent's socket file",
+	"restart the agent: gpgconf --kill gpg-agent, then gpgconf --launch gpg-agent",
+)
 
-// Authenticate shows the agent what the socket's kind asks for, on a
-// connection that Dial returned; for a Unix socket that is nothing. It waits
-// for an answer only at a Cygwin socket. The caller sets the connection's
-// deadline.
+// Authenticate sends the agent what the socket's kind asks for, on a connection
+// that Dial returned; for a Unix socket that is nothing. It waits for an answer
+// only at a Cygwin socket. The caller sets the connection's deadline.
 //
-// An agent that does not like the nonce closes without a word: with a native
-// socket (libassuan's _assuan_sock_check_nonce) that shows at the greeting.
+// An agent that gets a wrong nonce closes the connection without an answer. At a
+// native socket (libassuan's _assuan_sock_check_nonce) this is noticed only when
+// there is no greeting.
 func (e *Endpoint) Authenticate(conn net.Conn) error {
 	c, ok := conn.(*agentConn)
 	if !ok {
@@ -32,7 +33,7 @@ func (e *Endpoint) Authenticate(conn net.Conn) error {
 	case assuan.SocketNative:
 		return c.sendNonce()
 	case assuan.SocketCygwin:
-		return c.shakeHands()
+		return c.handshake()
 	}
 	return nil
 }
@@ -44,9 +45,9 @@ func (c *agentConn) sendNonce() error {
 	return nil
 }
 
-// shakeHands is the client's half of a Cygwin socket's handshake; see
+// handshake is the client's half of a Cygwin socket's handshake; see
 // assuan.CygwinCredentials.
-func (c *agentConn) shakeHands() error {
+func (c *agentConn) handshake() error {
 	if err := c.sendNonce(); err != nil {
 		return err
 	}
@@ -68,8 +69,8 @@ func (c *agentConn) shakeHands() error {
 	return nil
 }
 
-// ownCredentials has ids of 0 where the system has none: Windows has no such
-// numbers, those of Cygwin are its own, and no server looks at them.
+// ownCredentials returns this process's. On Windows, where there are no such numbers
+// (Cygwin's are its own), the user and group are 0; no server looks at them.
 func ownCredentials() assuan.CygwinCredentials {
 	return assuan.CygwinCredentials{
 		PID: int32(os.Getpid()),

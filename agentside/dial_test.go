@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/assuan"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // greetingSocket starts a socket that greets and closes.
 func greetingSocket(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(testenv.ShortDir(t), "S")
+	path := filepath.Join(env.ShortDir(t), "S")
 	listener, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -46,7 +46,7 @@ func greetingSocket(t *testing.T) string {
 
 func writeSocketFile(t *testing.T, content string, mode os.FileMode) string {
 	t.Helper()
-	path := filepath.Join(testenv.ShortDir(t), "S")
+	path := filepath.Join(env.ShortDir(t), "S")
 	require.NoError(t, os.WriteFile(path, []byte(content), mode))
 	require.NoError(t, os.Chmod(path, mode)) // whatever the umask
 	return path
@@ -87,7 +87,7 @@ func TestRedirect(t *testing.T) {
 	require.Equal(t, filepath.Dir(target)+"/gone", gone.Path)
 
 	l.AgentSocket = writeSocketFile(t, "%Assuan%\nsocket=${WHERE\n", 0o600)
-	requireHint[*SocketError](t, tryDial(t, l))
+	require.Equal(t, l.AgentSocket, requireHint[*SocketError](t, tryDial(t, l)).Path)
 }
 
 func TestThisEnvironmentIsUsedWithoutAnother(t *testing.T) {
@@ -98,7 +98,7 @@ func TestThisEnvironmentIsUsedWithoutAnother(t *testing.T) {
 }
 
 func TestPathThatIsNoSocket(t *testing.T) {
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	fifo := filepath.Join(dir, "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	for name, path := range map[string]string{
@@ -123,7 +123,7 @@ func TestPathThatIsNoSocket(t *testing.T) {
 // The path may change between the look and the open; a FIFO must not hold the
 // open up.
 func TestOpenedFileIsJudged(t *testing.T) {
-	fifo := filepath.Join(testenv.ShortDir(t), "fifo")
+	fifo := filepath.Join(env.ShortDir(t), "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	f, err := os.OpenFile(fifo, os.O_RDONLY|openFlags, 0)
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestOpenedFileIsJudged(t *testing.T) {
 }
 
 func TestPathTooLong(t *testing.T) {
-	path := filepath.Join(testenv.ShortDir(t), strings.Repeat("x", 120))
+	path := filepath.Join(env.ShortDir(t), strings.Repeat("x", 120))
 	_, err := dialUnix(t.Context(), path)
 	require.ErrorContains(t, err, "too long")
 }
@@ -144,7 +144,7 @@ func TestSecretOfOthersIsRefused(t *testing.T) {
 	for _, content := range []string{native, cygwin} {
 		private := writeSocketFile(t, content, 0o600)
 		requireHint[*NoAgentError](t, tryDial(t, &Locator{AgentSocket: private}))
-		link := filepath.Join(testenv.ShortDir(t), "link")
+		link := filepath.Join(env.ShortDir(t), "link")
 		require.NoError(t, os.Symlink(private, link))
 		requireHint[*NoAgentError](t, tryDial(t, &Locator{AgentSocket: link}))
 
@@ -176,7 +176,7 @@ func TestAuthenticateOnlyOwnConnections(t *testing.T) {
 // of those that wait.
 func fullSocket(t *testing.T) (path string, accept func()) {
 	t.Helper()
-	path = filepath.Join(testenv.ShortDir(t), "S")
+	path = filepath.Join(env.ShortDir(t), "S")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	require.NoError(t, err)
 	syscall.CloseOnExec(fd)

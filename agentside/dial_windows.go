@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// refused reports that nobody listens at the port. Winsock's number is not the
-// one that package syscall gives ECONNREFUSED on Windows.
+// refused reports whether nobody listens at the port. Winsock's error is not the
+// one that package syscall calls ECONNREFUSED on Windows.
 func refused(err error) bool { return errors.Is(err, windows.WSAECONNREFUSED) }
 
-// gpgconfDirs lists where GnuPG says that it is installed (GnuPG's and
-// Gpg4win's installers write it, 32-bit ones into the 32-bit view), and then
+// gpgconfDirs lists where the registry says that GnuPG is installed (GnuPG's and
+// Gpg4win's installers write it there, 32-bit ones into the 32-bit view), and then
 // where they install it by default.
 func gpgconfDirs() []string {
 	var dirs []string

@@ -1,24 +1,26 @@
-// Package agentside is the local side of gpg-bridge: it finds the gpg-agent's
-// socket, starts the agent, authenticates to it, proves that the connection is
-// a restricted one, and speaks with it.
+// Package agentside is the local side of gpg-bridge: it finds the socket of the
+// user's gpg-agent, starts the agent, authenticates to it, has it prove that the
+// connection is a restricted one, and sends it commands.
 //
 // # The agent session
 //
 // A Session is one Assuan conversation with the agent. It is a table of 9
-// states and 10 events (machine.go) and an engine of a dozen lines
-// (session.go); docs/states-agent.md shows the table, generated from it. In short:
+// states and 10 events (machine.go) and a dozen lines that run it (step in
+// session.go; the actions that connect are in session_connect.go, those that
+// write in session_write.go). docs/states-agent.md is generated from the table. In
+// short:
 //
 //	Disconnected → ConnectingToAgent → SocketConnected → SendingToAgent (nonce)
 //	→ WaitingForAgent (greeting) → Ready → SendingToAgent → WaitingForAgent → Ready …
 //	any state → Error → Closing → Disconnected, or Fatal when a release fails
 //
-// The sequence follows the protocol, so there is no loop goroutine and no
-// queue: whoever calls WriteLine or ReadLine steps the machine. A session has
-// no timeout once the agent has greeted: a human may be looking at pinentry.
+// There is no goroutine that runs the machine, and no queue: whoever calls
+// WriteLine or ReadLine steps it. A session has no timeout after the greeting and
+// the proof: a human may be looking at pinentry.
 //
 // # The proof
 //
 // The agent decides what a restricted connection may do, and gpg-bridge relies
-// on that; so no client byte reaches a connection before the agent has said
-// itself that it is restricted (prove.go).
+// on that. So no client byte reaches a connection before the agent itself has said
+// that it is restricted (prove.go).
 package agentside

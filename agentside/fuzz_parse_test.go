@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,21 +19,35 @@ import (
 // FuzzKeyListing: of whatever gpg prints, only well-formed fingerprints,
 // keygrips and trusts are taken, each out of a record of its kind, and a
 // subkey's fingerprint never.
+func readKeys(listing string, step int) []Key {
+	var l keyList
+	for piece := range slices.Chunk([]byte(listing), max(1, step)) {
+		_, _ = l.Write(piece)
+	}
+	return l.end()
+}
+
 func FuzzKeyListing(f *testing.F) {
 	const fpr = "0123456789ABCDEF0123456789ABCDEF01234567"
 	f.Add("sec:u:255:22:89ABCDEF01234567:1::::::scESC:\nfpr:::::::::" + fpr + ":\ngrp:::::::::" + fpr + ":\nuid:u::::1::X::a \\x3a b <a@b>:\nssb:u\nfpr:::::::::" + fpr + ":\n" + fpr + ":6:\n")
 	f.Fuzz(func(t *testing.T, listing string) {
-		for _, found := range parseFingerprints(listing) {
-			require.Regexp(t, `^([0-9A-F]{40}|[0-9A-F]{64})$`, found)
-			require.Regexp(t, `(?m)^fpr:([^:\n]*:){8}`+found+`(:|$)`, listing)
+		keys := readKeys(listing, len(listing))
+		require.Equal(t, keys, readKeys(listing, 3), "the pieces make a difference")
+		for _, found := range keys {
+			require.Regexp(t, `^([0-9A-F]{40}|[0-9A-F]{64})$`, found.Fingerprint)
+			require.Regexp(t, `(?m)^fpr:([^:\n]*:){8}`+found.Fingerprint+`(:|\r*$)`, listing)
+			for _, signature := range found.SelfSignatures {
+				require.Regexp(t, `^[0-9A-F]{0,8}-[0-9a-f]{2}-[0-9]{1,10}$`, signature)
+			}
 		}
-		require.LessOrEqual(t, len(parseFingerprints(listing)), strings.Count(listing, "pub")+strings.Count(listing, "sec"))
+		require.LessOrEqual(t, len(keys), strings.Count(listing, "pub")+strings.Count(listing, "sec"))
 		for _, found := range parseKeygrips(listing) {
 			require.Regexp(t, `^[0-9A-F]{40}$`, found)
 			require.Contains(t, listing, found)
 		}
-		for key, value := range parseOwnerTrust(listing, []string{fpr}) {
-			require.Equal(t, fpr, key)
+		for key, value := range parseOwnerTrust(listing) {
+			require.Regexp(t, `^([0-9A-F]{40}|[0-9A-F]{64})$`, key)
+			require.Contains(t, listing, key)
 			require.True(t, 2 <= value && value <= 6)
 		}
 	})
@@ -58,11 +73,11 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(true, []byte(fuzzNonce+"/0123456789ab/OK\n/OK\n"))
 	f.Add(false, []byte("# hi\nOK\n/ERR 1\n/OK\n/OK\n"))
 	f.Fuzz(func(t *testing.T, cygwin bool, said []byte) {
-		synctest.Test(t, func(t *testing.T) { shakeHands(t, cygwin, said) })
+		synctest.Test(t, func(t *testing.T) { handshake(t, cygwin, said) })
 	})
 }
 
-func shakeHands(t *testing.T, cygwin bool, said []byte) {
+func handshake(t *testing.T, cygwin bool, said []byte) {
 	w := newWire()
 	file := assuan.SocketFile{Kind: assuan.SocketNative, Nonce: [assuan.NonceSize]byte([]byte(fuzzNonce))}
 	if cygwin {

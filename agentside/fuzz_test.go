@@ -16,6 +16,7 @@ import (
 
 	"gpg-bridge/assuan"
 	"gpg-bridge/remoteside"
+	"gpg-bridge/remoteside/compat"
 )
 
 // The bounds of what a session may hold of each side's, in bytes: what was read
@@ -60,7 +61,7 @@ type talk struct {
 	over          chan struct{} // closed when the server has let go of the client
 	stop          context.CancelFunc
 
-	keygrips remoteside.Keygrips // for FuzzConversationCompat
+	keygrips compat.Keygrips // for FuzzConversationCompat
 	d        *dialogue
 	said     []byte // an incomplete line of the agent's
 }
@@ -99,7 +100,7 @@ func (x *talk) connect(ctx context.Context) (remoteside.Agent, error) {
 	case err != nil:
 		return nil, err
 	case x.keygrips != nil:
-		return remoteside.Compat(ctx, s, x.keygrips), nil
+		return compat.New(ctx, s, x.keygrips), nil
 	}
 	return s, nil
 }

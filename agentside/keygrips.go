@@ -10,8 +10,7 @@ import (
 var keygripForm = regexp.MustCompile(`^[0-9A-F]{40}$`)
 
 // Keygrips returns the keygrips of all keys with a secret part, primary keys and
-// subkeys, stubs for smart cards included: 40 upper-case hex digits each, by
-// which the agent knows them.
+// subkeys, stubs for smart cards included: 40 upper-case hex digits each.
 func (k Keyring) Keygrips(ctx context.Context) ([]string, error) {
 	out, err := k.gpg(ctx, "--with-colons", "--with-keygrip", "--no-auto-check-trustdb", "--list-secret-keys")
 	if err != nil {
@@ -21,7 +20,7 @@ func (k Keyring) Keygrips(ctx context.Context) ([]string, error) {
 }
 
 // parseKeygrips takes the grp records (GnuPG, doc/DETAILS: field 10). A key of
-// two algorithms has two keygrips, with a comma between (GnuPG 2.5).
+// two algorithms has two keygrips, separated by a comma (GnuPG 2.5).
 func parseKeygrips(listing string) []string {
 	var grips []string
 	seen := map[string]bool{}

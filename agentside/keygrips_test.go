@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
+	"gpg-bridge/internal/testkit/gpghome"
 )
 
 func TestKeygrips(t *testing.T) {

@@ -3,14 +3,15 @@ package agentside_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/agentside"
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/gpghome"
 )
 
 const absent = "0000000000000000000000000000000000000001"
@@ -30,11 +31,21 @@ func TestSecretKeysAreThePrimaryOnesWithOwnertrust(t *testing.T) {
 
 	keys, err := keyring.SecretKeys(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []agentside.Key{{Fingerprint: alice.Fingerprint, OwnerTrust: 6}}, keys)
+	require.Equal(t, []agentside.Key{{Fingerprint: alice.Fingerprint, OwnerTrust: 6}}, unsigned(keys))
+	require.Len(t, keys[0].SelfSignatures, 2, "of the user ID and the subkey")
 
 	keys, err = keyring.PublicKeys(t.Context(), []string{"carol@example.org", alice.Fingerprint, carol.Fingerprint})
 	require.NoError(t, err)
-	require.Equal(t, []agentside.Key{{Fingerprint: carol.Fingerprint}, {Fingerprint: alice.Fingerprint, OwnerTrust: 6}}, keys)
+	require.Equal(t, []agentside.Key{{Fingerprint: carol.Fingerprint}, {Fingerprint: alice.Fingerprint, OwnerTrust: 6}}, unsigned(keys))
+}
+
+// unsigned are the keys without their signatures.
+func unsigned(keys []agentside.Key) []agentside.Key {
+	keys = slices.Clone(keys)
+	for i := range keys {
+		keys[i].SelfSignatures = nil
+	}
+	return keys
 }
 
 func TestPublicKeysOfThisProcess(t *testing.T) {
@@ -76,7 +87,7 @@ func TestExportPublicIsMinimal(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.ImportPublic(t.Context(), signer, alice.Fingerprint))
 
-	whole, _, err := h.Gpg(t.Context(), nil, "--export", alice.Fingerprint)
+	whole, _, err := h.Gpg(t.Context(), nil, "--armor", "--export", alice.Fingerprint)
 	require.NoError(t, err)
 	keyring := agentside.Keyring{Env: h.Env()}
 	minimal, err := keyring.ExportPublic(t.Context(), []string{alice.Fingerprint, absent})
@@ -92,7 +103,7 @@ func TestExportPublicIsMinimal(t *testing.T) {
 
 // TestKeyringIsBounded: a gpg that prints without end is not held in memory.
 func TestKeyringIsBounded(t *testing.T) {
-	testenv.Tool(t, "sh")
+	env.Tool(t, "sh")
 	dir := t.TempDir()
 	script := "#!/bin/sh\nhead -c 5000000 /dev/zero\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "gpg"), []byte(script), 0o700))

@@ -13,46 +13,49 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gpg-bridge/internal/usertext"
 )
 
-// gpgconfTimeout bounds a question to gpgconf, which reads a few files.
-const gpgconfTimeout = 10 * time.Second
+// gpgconfTimeout bounds a run of gpgconf, which only reads a few files.
+const gpgconfTimeout = 4 * time.Second
 
-// The agent's sockets, as gpgconf --list-dirs calls them.
+// The names of the agent's sockets in gpgconf --list-dirs.
 const (
 	extraSocket = "agent-extra-socket" // restricted
 	mainSocket  = "agent-socket"
 )
 
-// ErrNoGpgconf says that GnuPG is not there.
-var ErrNoGpgconf error = &hintedError{
-	text: "gpgconf not found",
-	hint: "install GnuPG, or name the agent's socket with --agent-socket",
-}
+// ErrNoGpgconf says that GnuPG is not installed.
+var ErrNoGpgconf = usertext.WithHint(
+	"gpgconf not found",
+	"install GnuPG, or name the agent's socket with --agent-socket",
+)
 
 // A Locator finds the local agent's socket and starts the agent. The zero
-// value asks the gpgconf in PATH. It may be used by several goroutines, and
-// must not be copied after its first use.
+// value asks the gpgconf in PATH. Several goroutines may use it; it must not be
+// copied after its first use.
 type Locator struct {
-	// AgentSocket is the path to connect to, of any of the four kinds. Empty:
-	// gpgconf is asked, each time anew, and the agent started when it does
-	// not run. A path that was given is used as it is: nothing else is tried
-	// and nothing started.
+	// AgentSocket is the path to connect to: a socket, or any of the three kinds of
+	// files that stand for one. Nothing else is tried then, and nothing started. If it
+	// is empty, gpgconf is asked, each time anew, and the agent is started if it does
+	// not run.
 	AgentSocket string
 
-	// Gpgconf is gpgconf's path. Empty: it is searched in PATH, and then where
-	// GnuPG installs itself.
+	// Gpgconf is gpgconf's path. If it is empty, gpgconf is searched in PATH, and then
+	// where GnuPG installs itself.
 	Gpgconf string
 
-	// Env is gpgconf's environment, and that of the variables in a redirect,
-	// for another GNUPGHOME than this process's; nil: this process's.
+	// Env is the environment for gpgconf, and for the variables in a redirect, if
+	// GNUPGHOME is to be another one than this process's. If it is nil, it is this
+	// process's environment.
 	Env []string
 
 	launching sync.Mutex // held while gpgconf starts the agent: see launch
 }
 
-// Locate returns where the agent listens, or would if it ran. It connects to
-// nothing. The error is ErrNoGpgconf, a *GpgconfError, or ctx's.
+// Locate returns where the agent listens, or would listen if it ran. It does not
+// connect. The error is ErrNoGpgconf, a *GpgconfError, or ctx's.
 func (l *Locator) Locate(ctx context.Context) (*Endpoint, error) {
 	if l.AgentSocket != "" {
 		return &Endpoint{locator: l, path: l.AgentSocket, fixed: true}, nil
@@ -64,8 +67,12 @@ func (l *Locator) Locate(ctx context.Context) (*Endpoint, error) {
 	return &Endpoint{locator: l, path: path}, nil
 }
 
-// socketPath asks gpgconf for one directory entry. The named form prints the
-// path raw, where the list of all escapes it; some systems end it with CR LF.
+// HomeDir returns the GnuPG home, as gpgconf says. The errors are those of Locate.
+func (l *Locator) HomeDir(ctx context.Context) (string, error) { return l.socketPath(ctx, "homedir") }
+
+// socketPath asks gpgconf for the path of this name. Asked for one name, gpgconf prints
+// the path as it is, while it escapes those of the whole list; on some systems it ends
+// the line with CR LF.
 func (l *Locator) socketPath(ctx context.Context, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, gpgconfTimeout)
 	defer cancel()
@@ -83,9 +90,9 @@ func (l *Locator) socketPath(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// windowsPath turns a POSIX path of Git for Windows' or Cygwin's own gpgconf,
-// "/c/Users/me" or "/cygdrive/c/Users/me", into one that Windows knows. Others
-// are returned as they are: only those environments could tell what they mean.
+// windowsPath turns a POSIX path from the gpgconf of Git for Windows or Cygwin,
+// "/c/Users/me" or "/cygdrive/c/Users/me", into one that Windows knows. Any other
+// path is returned unchanged, since only those environments know what it means.
 func windowsPath(path string) string {
 	rest := strings.TrimPrefix(path, "/cygdrive")
 	if len(rest) < 3 || rest[0] != '/' || rest[2] != '/' {
@@ -106,12 +113,16 @@ func (l *Locator) gpgconf(ctx context.Context, args ...string) ([]byte, error) {
 	}
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
-	withoutConsole(cmd)
+	apart(cmd)
 	cmd.Env, cmd.Stdout, cmd.Stderr = l.Env, &out, &errOut
-	// An agent that gpgconf started may have inherited its stderr: its end is
-	// not waited for.
+	// An agent that gpgconf has started may have inherited its stderr; the end of
+	// that is not waited for.
 	cmd.WaitDelay = time.Second
+	start := time.Now()
 	err = cmd.Run()
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return nil, newSilentError("gpgconf", args, start, gpgconfTimeout)
+	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -121,8 +132,7 @@ func (l *Locator) gpgconf(ctx context.Context, args ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// findGpgconf returns the path that was given, or else looks into PATH and
-// then into dirs.
+// findGpgconf returns Gpgconf, or else looks in PATH and then in dirs.
 func (l *Locator) findGpgconf(dirs []string) (string, error) {
 	if l.Gpgconf != "" {
 		return l.Gpgconf, nil
@@ -138,7 +148,7 @@ func (l *Locator) findGpgconf(dirs []string) (string, error) {
 	return "", ErrNoGpgconf
 }
 
-// getenv reads the environment that gpgconf has.
+// getenv looks a variable up in gpgconf's environment.
 func (l *Locator) getenv(name string) string {
 	if l.Env == nil {
 		return os.Getenv(name)

@@ -1,11 +1,11 @@
 package agentside
 
-// state is where a session with the agent stands. The names are those of the
+// state is the state of a session with the agent. The names are those of the
 // protocol documents that the project began with.
 type state uint8
 
 const (
-	stateDisconnected state = iota // no agent; before the first event and after a clean end
+	stateDisconnected state = iota // before the first event, and after a clean end
 	stateConnectingToAgent
 	stateSocketConnected
 	stateReady // the agent waits for a command, or for the answer to its inquiry
@@ -13,7 +13,7 @@ const (
 	stateWaitingForAgent
 	stateError
 	stateClosing
-	stateFatal // something could not be released; nothing more will be tried
+	stateFatal // the connection could not be closed; nothing more will be tried
 	numStates
 )
 
@@ -26,7 +26,7 @@ var stateNames = [numStates]string{
 
 func (s state) String() string { return stateNames[s] }
 
-// final reports whether a session that came here stays here.
+// final reports whether a session stays in this state for good.
 func (s state) final() bool { return s == stateDisconnected || s == stateFatal }
 
 // event is what can happen to a session.
@@ -34,18 +34,18 @@ type event uint8
 
 const (
 	evClientConnectRequested event = iota // Connect
-	evClientDataReceived                  // a line to write; before the greeting: the nonce
+	evClientDataReceived                  // a line to write; before the greeting, the credentials
 	evAgentSocketConnected                // caused by actDial
-	evAgentWriteOK                        // caused by a write that the agent will answer
-	evAgentDataChunk                      // a line that leaves the response open
-	evAgentDataReceived                   // OK, ERR or INQUIRE: the agent waits for us
-	evErrorOccurred                       // an action, the reader, or a violation
-	evCleanupRequested                    // Close, an orderly end, or caused by actReport
+	evAgentWriteOK                        // caused by the write of a line that the agent will answer
+	evAgentDataChunk                      // a line after which the response goes on
+	evAgentDataReceived                   // OK, ERR or INQUIRE: it is our turn
+	evErrorOccurred                       // from an action, from reading, or for a violation
+	evCleanupRequested                    // from Close, at an orderly end, or caused by actReport
 	evCleanupComplete                     // caused by actTeardown
 	evCleanupError                        // caused by actTeardown
 	numEvents
 
-	evNone = numEvents // an action caused nothing further
+	evNone = numEvents // an action caused no event
 )
 
 var eventNames = [numEvents]string{
@@ -62,14 +62,14 @@ func (e event) String() string { return eventNames[e] }
 type action uint8
 
 const (
-	actViolation    action = iota // the zero value: a pair that is not listed fails fast
-	actIgnore                     // listed, and means nothing here: news that came too late
-	actNone                       // the move itself is all
+	actViolation    action = iota // the zero value, for pairs that are not listed
+	actIgnore                     // the event came too late and means nothing
+	actNone                       // change the state, do nothing
 	actDial                       // connect the socket
-	actPresent                    // the socket is there: the credentials are the first data
-	actAuthenticate               // write the credentials of the socket's kind
+	actPresent                    // cause the first write, of the credentials
+	actAuthenticate               // write the credentials that the socket's kind asks for
 	actWrite                      // write a line
-	actReport                     // the first cause is known: go and clean up
+	actReport                     // the cause is recorded: request the cleanup
 	actTeardown                   // close the socket
 	numActions
 )

@@ -14,20 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/internal/private"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // A socket that another user has put where ours should be, as anybody can in
 // /tmp, gets not a byte: neither named, nor by a link or a redirect.
 func TestSocketOfAnotherIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
-		testenv.Missing(t, "not root: nobody else can be played")
+		env.Missing(t, "not root: nobody else can be played")
 	}
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	require.NoError(t, os.Chmod(dir, 0o777|os.ModeSticky))
 	path := filepath.Join(dir, "S.gpg-agent.extra")
 	received := filepath.Join(dir, "received")
-	cmd := exec.Command(testenv.Tool(t, "socat"), "-d", "-d", "-u", "UNIX-LISTEN:"+path+",fork", "OPEN:"+received+",creat,append")
+	cmd := exec.Command(env.Tool(t, "socat"), "-d", "-d", "-u", "UNIX-LISTEN:"+path+",fork", "OPEN:"+received+",creat,append")
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	stderr, err := cmd.StderrPipe()
@@ -39,7 +39,7 @@ func TestSocketOfAnotherIsRefused(t *testing.T) {
 		line, err = notices.ReadString('\n')
 		require.NoError(t, err)
 	}
-	link := filepath.Join(testenv.ShortDir(t), "link")
+	link := filepath.Join(env.ShortDir(t), "link")
 	require.NoError(t, os.Symlink(path, link))
 	redirect := writeSocketFile(t, "%Assuan%\nsocket="+path+"\n", 0o600)
 	for _, named := range []string{path, link, redirect} {

@@ -11,11 +11,11 @@ const (
 	cmdPretendRemote = "OPTION pretend-request-origin=remote\n"
 )
 
-// prove makes sure that the agent itself calls this connection restricted.
-// GETINFO restricted answers OK only then (gnupg agent/command.c; otherwise ERR
-// 67109120 False, or another ERR before 2.2.17). A main socket can be turned:
-// OPTION pretend-request-origin=remote restricts the connection for good, RESET
-// does not undo it (since 2.2.6), and the proof is asked for again.
+// prove makes sure that the agent itself treats this connection as restricted:
+// only then is its answer to GETINFO restricted OK (gnupg agent/command.c; otherwise
+// ERR 67109120 False, or another ERR before 2.2.17). A connection to the main socket
+// can be made a restricted one: OPTION pretend-request-origin=remote restricts it for
+// good, since RESET does not undo it (2.2.6 and later), and the agent is asked again.
 func prove(s *Session) error {
 	for _, command := range []string{cmdRestricted, cmdPretendRemote, cmdRestricted} {
 		ok, err := s.says(command)

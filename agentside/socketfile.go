@@ -12,9 +12,9 @@ import (
 
 var errRedirectTwice = errors.New("the redirect leads to another redirect")
 
-// readSocketFile returns what is at path, through symbolic links. The zero
-// SocketFile stands for a socket. A file with a secret in it that others could
-// know is refused.
+// readSocketFile returns what is at path, following symbolic links. The zero
+// SocketFile stands for a socket. A file is refused if it has a secret that others
+// may know.
 func readSocketFile(path string) (assuan.SocketFile, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Type() == fs.ModeSocket {
@@ -23,8 +23,8 @@ func readSocketFile(path string) (assuan.SocketFile, error) {
 	if err := mustBeFile(info); err != nil {
 		return assuan.SocketFile{}, err
 	}
-	// Between the look and the open the path may have become a FIFO, at which
-	// an open waits for ever; openFlags see to that.
+	// Since the Stat the path may have become a FIFO, which would block the open
+	// for ever without openFlags.
 	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return assuan.SocketFile{}, err
@@ -33,8 +33,8 @@ func readSocketFile(path string) (assuan.SocketFile, error) {
 	return parseOpenFile(f)
 }
 
-// parseOpenFile judges the file that is open, not the path, which somebody
-// might change meanwhile.
+// parseOpenFile checks the open file, not its path, which somebody might change
+// meanwhile.
 func parseOpenFile(f *os.File) (assuan.SocketFile, error) {
 	info, err := f.Stat()
 	if err == nil {
@@ -49,7 +49,7 @@ func parseOpenFile(f *os.File) (assuan.SocketFile, error) {
 	}
 	file, err := assuan.ParseSocketFile(content)
 	if err == nil && file.Kind != assuan.SocketRedirect {
-		err = checkSecret(info)
+		err = checkSecret(f, info)
 	}
 	if err != nil {
 		return assuan.SocketFile{}, err

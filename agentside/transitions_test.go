@@ -5,12 +5,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/statedoc"
+	"gpg-bridge/internal/testkit/statedoc"
 )
+
+// table is the machine's table.
+func table() statedoc.Table[state, event, action] {
+	return statedoc.Table[state, event, action]{
+		States: numStates, Events: numEvents, Actions: numActions, Initial: stateDisconnected, Violation: actViolation,
+		Cell: func(s state, e event) (state, action) { tr := transitions[s][e]; return tr.next, tr.do },
+	}
+}
 
 // machine returns the table as text.
 func machine() statedoc.Machine {
-	m := statedoc.Machine{
+	return statedoc.Machine{
+		Pairs:  table().Pairs(),
 		Title:  "The agent session",
 		Source: "agentside/machine.go",
 		Escapes: []statedoc.Pair{
@@ -18,16 +27,6 @@ func machine() statedoc.Machine {
 			{Event: evCleanupRequested.String(), Next: stateClosing.String(), Action: actTeardown.String()},
 		},
 	}
-	for s := range numStates {
-		for e := range numEvents {
-			p := statedoc.Pair{State: s.String(), Event: e.String()}
-			if tr := transitions[s][e]; tr.do != actViolation {
-				p.Next, p.Action = tr.next.String(), tr.do.String()
-			}
-			m.Pairs = append(m.Pairs, p)
-		}
-	}
-	return m
 }
 
 // TestTransitions holds the table to the reviewed list of all its pairs, and
@@ -41,52 +40,7 @@ func TestTransitions(t *testing.T) {
 
 // TestShape holds the table to what every machine of this kind must be.
 func TestShape(t *testing.T) {
-	used := map[action]bool{}
-	reachable := map[state]bool{stateDisconnected: true}
-	for range numStates { // long enough for the longest way
-		for s := range numStates {
-			for e := range numEvents {
-				if tr := transitions[s][e]; reachable[s] && tr.do != actViolation {
-					reachable[tr.next], used[tr.do] = true, true
-				}
-			}
-		}
-	}
-	for s := range numStates {
-		require.True(t, reachable[s], "nothing leads to %s", s)
-	}
-	for do := range numActions {
-		require.Equal(t, do != actViolation, used[do], "the use of %s", do)
-	}
-	for e := range numEvents {
-		require.True(t, listed(e), "nobody expects %s", e)
-	}
-	requireNames(t, numStates)
-	requireNames(t, numEvents)
-	requireNames(t, numActions)
-}
-
-func listed(e event) bool {
-	for s := range numStates {
-		if transitions[s][e].do != actViolation {
-			return true
-		}
-	}
-	return false
-}
-
-// requireNames requires that all values below end have names of their own.
-func requireNames[T interface {
-	~uint8
-	String() string
-}](t *testing.T, end T) {
-	t.Helper()
-	seen := map[string]bool{}
-	for v := range end {
-		require.NotEmpty(t, v.String())
-		require.False(t, seen[v.String()], "%s twice", v.String())
-		seen[v.String()] = true
-	}
+	table().RequireShape(t)
 }
 
 // TestEndsStay: an error and a close are listed in every state, lead out of

@@ -2,22 +2,63 @@ package assuan
 
 import "bytes"
 
-// Verb returns the command's name: what stands before the first space or tab
-// (assuan-handler.c, dispatch_command). It is empty when the line begins with
-// white space, which libassuan refuses. Names are compared without regard to
-// case; see IsVerb.
-func Verb(line []byte) []byte {
-	line = Trim(line)
-	if i := bytes.IndexAny(line, " \t"); i >= 0 {
-		return line[:i]
-	}
-	return line
+// A Command is a client's line outside an inquiry, split as libassuan splits it
+// (assuan-handler.c, dispatch_command). Its parts are slices of the line and
+// valid for as long as that is.
+type Command struct {
+	Line []byte // the whole line, with its LF
+	Verb []byte // the command's name; empty if the line begins with white space, which libassuan refuses
+	Args []byte // what follows the name and the white space after it, without the line's end
 }
 
-// IsVerb reports whether verb is the command name, which is given in upper
-// case. Only ASCII letters have a case (assuan-handler.c, my_strcasecmp).
-func IsVerb(verb []byte, name string) bool {
-	return len(verb) == len(name) && hasFoldPrefix(verb, name)
+// ParseCommand splits a line, with or without its LF. Every line can be split;
+// whether the result may reach an agent is for a guard to decide.
+func ParseCommand(line []byte) Command {
+	verb, rest := cutWord(Trim(line))
+	return Command{Line: line, Verb: verb, Args: rest}
+}
+
+// cutWord returns what stands before the first space or tab, and what follows
+// the white space there.
+func cutWord(s []byte) (word, rest []byte) {
+	end := 0
+	for end < len(s) && !isSpace(s[end]) {
+		end++
+	}
+	next := end
+	for next < len(s) && isSpace(s[next]) {
+		next++
+	}
+	return s[:end], s[next:]
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+// Is reports whether the command has this name, which is given in upper case.
+// In the line, ASCII letters may have either case (assuan-handler.c,
+// my_strcasecmp).
+func (c Command) Is(name string) bool {
+	return len(c.Verb) == len(name) && hasFoldPrefix(c.Verb, name)
+}
+
+// Keygrip returns the keygrip that the command names, KeygripDigits hex digits of
+// either case, or nil if it names none. It is the first word after the options,
+// the one that gpg-agent takes (gnupg agent/command.c, parse_keygrip;
+// common/server-help.c, skip_options).
+func (c Command) Keygrip() []byte {
+	word, rest := cutWord(c.Args)
+	for bytes.HasPrefix(word, []byte("--")) {
+		word, rest = cutWord(rest)
+	}
+	if len(word) != KeygripDigits {
+		return nil
+	}
+	for _, digit := range word {
+		if !IsHex(digit) {
+			return nil
+		}
+	}
+	return word
 }
 
 // hasFoldPrefix reports whether line begins with the upper-case word.
@@ -37,12 +78,12 @@ func hasFoldPrefix(line []byte, word string) bool {
 	return true
 }
 
-// An Answer is what a client's line means while the agent inquires.
+// An Answer is what a client's line means inside an inquiry.
 type Answer uint8
 
-// The answers of assuan-inquire.c (assuan_inquire). The zero value is
-// everything else: libassuan calls it an unexpected command, swallows the line
-// and ends the pending command.
+// The answers of assuan-inquire.c (assuan_inquire). The zero value is any other
+// line: libassuan drops it and ends the pending command with the error
+// "unexpected command".
 const (
 	AnswerUnexpected Answer = iota
 	AnswerData              // D: part of the block
@@ -51,8 +92,8 @@ const (
 	AnswerNothing           // comment or empty line
 )
 
-// AnswerOf tells what a line of the client's is inside an inquiry. Unlike the
-// agent's keywords these have no case.
+// AnswerOf tells what a client's line is inside an inquiry. Unlike the agent's
+// keywords, the client's may have either case.
 func AnswerOf(line []byte) Answer {
 	line = Trim(line)
 	switch {
@@ -70,7 +111,7 @@ func AnswerOf(line []byte) Answer {
 
 // EscapesValid reports whether every % of a D line is followed by two hex
 // digits. A % with fewer than two bytes after it makes libassuan loop for ever
-// (assuan-inquire.c), and with it the whole agent, whose threads are
+// (assuan-inquire.c), and the whole agent with it, because its threads are
 // cooperative.
 func EscapesValid(line []byte) bool {
 	line = Trim(line)
@@ -79,13 +120,14 @@ func EscapesValid(line []byte) bool {
 		if i < 0 {
 			return true
 		}
-		if len(line) < i+3 || !isHex(line[i+1]) || !isHex(line[i+2]) {
+		if len(line) < i+3 || !IsHex(line[i+1]) || !IsHex(line[i+2]) {
 			return false
 		}
 		line = line[i+3:]
 	}
 }
 
-func isHex(c byte) bool {
+// IsHex reports whether c is a hexadecimal digit, of either case.
+func IsHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }

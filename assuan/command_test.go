@@ -1,38 +1,90 @@
 package assuan
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestVerb(t *testing.T) {
-	for line, want := range map[string]string{
-		"PKSIGN\n":               "PKSIGN",
-		"PKSIGN\r\n":             "PKSIGN",
-		"PKSIGN\r\r\n":           "PKSIGN\r",
-		"PKSIGN":                 "PKSIGN",
-		"pksign -- nonce\n":      "pksign",
-		"OPTION\tttyname=/dev\n": "OPTION",
-		"":                       "",
-		"\n":                     "",
-		" NOP\n":                 "",
-		"\tNOP\n":                "",
-		"NOP\x00x\n":             "NOP\x00x",
-		"#\n":                    "#",
+func TestParseCommand(t *testing.T) {
+	for line, want := range map[string]struct{ verb, args string }{
+		"PKSIGN\n":                   {"PKSIGN", ""},
+		"PKSIGN\r\n":                 {"PKSIGN", ""},
+		"PKSIGN\r\r\n":               {"PKSIGN\r", ""},
+		"PKSIGN":                     {"PKSIGN", ""},
+		"PKSIGN \t\n":                {"PKSIGN", ""},
+		"pksign -- nonce\n":          {"pksign", "-- nonce"},
+		"OPTION\tttyname=/dev\n":     {"OPTION", "ttyname=/dev"},
+		"SETKEYDESC \t a%20b \t\r\n": {"SETKEYDESC", "a%20b \t"},
+		"":                           {"", ""},
+		"\n":                         {"", ""},
+		" \n":                        {"", ""},
+		" NOP\n":                     {"", "NOP"},
+		"\tNOP\n":                    {"", "NOP"},
+		"NOP\x00x\n":                 {"NOP\x00x", ""},
+		"#\n":                        {"#", ""},
 	} {
-		require.Equal(t, want, string(Verb([]byte(line))), "%q", line)
+		c := ParseCommand([]byte(line))
+		require.Equal(t, want.verb, string(c.Verb), "%q", line)
+		require.Equal(t, want.args, string(c.Args), "%q", line)
+		require.Equal(t, line, string(c.Line))
 	}
 }
 
-func TestIsVerb(t *testing.T) {
+// TestKeygrip: it is the one that the agent takes, whatever stands beside it.
+func TestKeygrip(t *testing.T) {
+	const grip, other = "0123456789ABCDEF0123456789abcdef01234567", "1111111111111111111111111111111111111111"
+	for line, want := range map[string]string{
+		"SIGKEY " + grip + "\n":                 grip,
+		"sigkey\t" + grip + " \r\n":             grip,
+		"SETKEY --another " + grip + "\n":       grip,
+		"KEYINFO --data \t--fpr " + grip:        grip,
+		"SIGKEY " + grip + " " + other + "\n":   grip,
+		"SIGKEY -- " + grip + "\n":              grip,
+		"SIGKEY --" + other + " " + grip + "\n": grip,
+		"SIGKEY x " + grip + "\n":               "",
+		"SIGKEY -x " + grip + "\n":              "",
+		"SIGKEY " + grip[1:] + "\n":             "",
+		"SIGKEY " + grip + "0\n":                "",
+		"SIGKEY " + grip[1:] + "g\n":            "",
+		"SIGKEY " + grip[1:] + "\x1b\n":         "",
+		"SIGKEY " + grip + "\r\r\n":             "",
+		"SIGKEY " + grip + ",\n":                "",
+		"SIGKEY\n":                              "",
+		"SIGKEY --another\n":                    "",
+		"SIGKEY --another --" + grip + "\n":     "",
+		grip + "\n":                             "",
+		" SIGKEY " + grip + "\n":                "",
+	} {
+		require.Equal(t, want, string(ParseCommand([]byte(line)).Keygrip()), "%q", line)
+	}
+}
+
+func TestCommandIs(t *testing.T) {
 	for verb, want := range map[string]bool{
 		"INPUT": true, "input": true, "iNpUt": true,
 		"INPU": false, "INPUTS": false, "": false, " INPUT": false,
 		"\u0131NPUT": false, // a dotless i, which Unicode folds to I
 		"INPU\x14":   false, // a T but for the bits that make it a letter
 	} {
-		require.Equal(t, want, IsVerb([]byte(verb), "INPUT"), "%q", verb)
+		require.Equal(t, want, Command{Verb: []byte(verb)}.Is("INPUT"), "%q", verb)
+	}
+}
+
+// TestASCIIByteByByte holds the two rules about single bytes for all of them:
+// only ASCII letters have a case, and only what C's isxdigit knows is a digit.
+func TestASCIIByteByByte(t *testing.T) {
+	for b := range 256 {
+		c := byte(b)
+		isLetter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		for _, word := range []string{"A", "B", "Y", "Z"} {
+			want := c == word[0] || isLetter && c&^0x20 == word[0]
+			require.Equal(t, want, Command{Verb: []byte{c}}.Is(word), "%q as %s", c, word)
+		}
+		_, err := strconv.ParseUint(string(rune(c)), 16, 8)
+		require.Equal(t, err == nil, EscapesValid([]byte{'D', ' ', '%', c, '0', '\n'}), "%%%c0", c)
+		require.Equal(t, err == nil, EscapesValid([]byte{'D', ' ', '%', '0', c, '\n'}), "%%0%c", c)
 	}
 }
 
@@ -78,7 +130,7 @@ func TestNothingAllocates(t *testing.T) {
 		b.Commit(copy(b.Space(), line))
 		got, err := b.Next()
 		if err != nil || KindOf(got) != KindData || AnswerOf(got) != AnswerData || !EscapesValid(got) ||
-			Ignorable(got) || IsVerb(Verb(got), "BYE") || b.More() != true {
+			Ignorable(got) || ParseCommand(got).Is("BYE") || ParseCommand(got).Keygrip() != nil || b.More() != true {
 			panic("not the line that went in")
 		}
 		b.Take(got)

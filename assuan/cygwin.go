@@ -4,15 +4,15 @@ import "encoding/binary"
 
 // The handshake of a Cygwin socket, as its client sees it: send the 16 bytes
 // of the secret, read the same 16 back, send credentials, read the server's
-// (af_local_connect in Cygwin's fhandler/socket_local.cc; the server's order
-// is the mirror of it). libassuan's own emulation has 8 bytes of credentials
-// instead of 12, but only for the agent's ssh socket, which is not ours.
+// (af_local_connect in Cygwin's fhandler/socket_local.cc; the server does the
+// same with sending and reading swapped). libassuan's own emulation has 8 bytes of
+// credentials instead of 12, but only for the agent's ssh socket, which we do not use.
 
 // CygwinCredentialsSize is the size of credentials on the wire, in bytes.
 const CygwinCredentialsSize = 12
 
-// CygwinCredentials is Cygwin's struct ucred. The ids are Cygwin's own; no
-// side checks them, the secret is what authenticates.
+// CygwinCredentials is Cygwin's struct ucred. The IDs are Cygwin's own. Neither
+// side checks them; what authenticates is the secret.
 type CygwinCredentials struct {
 	PID      int32
 	UID, GID uint32

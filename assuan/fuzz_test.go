@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ func FuzzLine(f *testing.F) {
 			checkKind(t, line)
 			checkAnswer(t, line)
 			checkEscapes(t, line)
+			checkCommand(t, line)
 		}
 		checkBuffer(t, in, rand.New(rand.NewPCG(seed, 0)))
 	})
@@ -64,9 +66,26 @@ func checkAnswer(t *testing.T, line []byte) {
 	require.Equal(t, answer, AnswerOf(asciiUpper(line)))
 	require.Equal(t, answer, AnswerOf(Trim(line)))
 	if answer == AnswerEnd || answer == AnswerCancel {
-		require.Len(t, Verb(asciiUpper(line))[:3], 3)
+		require.Len(t, ParseCommand(asciiUpper(line)).Verb[:3], 3)
 	}
-	require.NotContains(t, string(Verb(line)), " ")
+}
+
+// checkCommand: nothing of a line is lost but white space, its end means nothing, and
+// a keygrip is a word of it.
+func checkCommand(t *testing.T, line []byte) {
+	c := ParseCommand(line)
+	require.NotContains(t, string(c.Verb), " ")
+	require.NotContains(t, string(c.Verb), "\t")
+	bare := string(Trim(line))
+	between := strings.TrimSuffix(strings.TrimPrefix(bare, string(c.Verb)), string(c.Args))
+	require.Empty(t, strings.Trim(between, " \t"))
+	require.Equal(t, bare, string(c.Verb)+between+string(c.Args))
+	require.True(t, len(c.Args) == 0 || !isSpace(c.Args[0]))
+	require.Equal(t, c.Args, ParseCommand([]byte(bare)).Args)
+	if grip := c.Keygrip(); grip != nil {
+		require.Len(t, grip, KeygripDigits)
+		require.Contains(t, strings.FieldsFunc(string(c.Args), func(r rune) bool { return r == ' ' || r == '\t' }), string(grip))
+	}
 }
 
 func asciiUpper(line []byte) []byte {

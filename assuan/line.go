@@ -11,11 +11,11 @@ import "bytes"
 // longer line must never reach it.
 const MaxLine = 1000
 
-// A Kind is what a line of the agent's means for the conversation.
+// A Kind is what one of the agent's lines means for the conversation.
 type Kind uint8
 
-// The kinds of an agent's lines. The zero value is a line that libassuan's
-// client does not know (client.c, assuan_client_parse_response).
+// The kinds of the agent's lines. The zero value is a line that libassuan's
+// client refuses (client.c, assuan_client_parse_response).
 const (
 	KindInvalid Kind = iota
 	KindOK           // ends the response
@@ -23,7 +23,7 @@ const (
 	KindInquire      // suspends the response until the client has answered
 	KindData         // part of the response
 	KindStatus       // part of the response
-	KindComment      // means nothing, nor does an empty line
+	KindComment      // means nothing, as does an empty line
 	numKinds
 )
 
@@ -35,13 +35,16 @@ var kindNames = [numKinds]string{
 // String returns the Assuan keyword of the kind.
 func (k Kind) String() string { return kindNames[k] }
 
-// Final reports whether the agent says nothing more until the client has: the
-// response is complete, or suspended by an inquiry.
-func (k Kind) Final() bool { return k == KindOK || k == KindERR || k == KindInquire }
+// Final reports whether it is the client's turn after the line: the response is
+// complete, or suspended by an inquiry.
+func (k Kind) Final() bool { return k.Complete() || k == KindInquire }
 
-// KindOf tells what a line of the agent's is. Keywords are case-sensitive and
-// end at a space or at the end of the line (client.c). END is a word of the
-// client's; from an agent it ends nothing and counts as data.
+// Complete reports whether the response ends with the line.
+func (k Kind) Complete() bool { return k == KindOK || k == KindERR }
+
+// KindOf tells what one of the agent's lines is. Keywords are case-sensitive and
+// end at a space or at the end of the line (client.c). END is a keyword only from
+// the client; from an agent it ends nothing and counts as data.
 func KindOf(line []byte) Kind {
 	line = Trim(line)
 	switch {
@@ -69,8 +72,8 @@ func isKeyword(line []byte, word string) bool {
 }
 
 // Trim returns line without its LF and without one CR directly before it; any
-// further CR is data (assuan-buffer.c, _assuan_read_line). A line that has been
-// trimmed stays as it is.
+// other CR is data (assuan-buffer.c, _assuan_read_line). A line without an LF is
+// returned unchanged.
 func Trim(line []byte) []byte {
 	line, ended := bytes.CutSuffix(line, []byte("\n"))
 	if ended {
@@ -79,8 +82,8 @@ func Trim(line []byte) []byte {
 	return line
 }
 
-// Ignorable reports whether a line of the client's is a comment or empty:
-// libassuan drops those without an answer, in a command and in an inquiry
+// Ignorable reports whether a client's line is a comment or empty: libassuan
+// drops those without an answer, inside an inquiry and outside
 // (assuan-handler.c, process_request; assuan-inquire.c).
 func Ignorable(line []byte) bool {
 	line = Trim(line)

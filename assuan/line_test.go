@@ -58,6 +58,7 @@ func TestKindNames(t *testing.T) {
 		require.False(t, seen[k.String()], "%s twice", k)
 		seen[k.String()] = true
 		require.Equal(t, k == KindOK || k == KindERR || k == KindInquire, k.Final(), "%s", k)
+		require.Equal(t, k == KindOK || k == KindERR, k.Complete(), "%s", k)
 	}
 }
 

@@ -5,31 +5,32 @@ import (
 	"errors"
 )
 
-// bufferSize is what one direction of a session holds. Four lines of the
-// greatest length fit, so a burst of ordinary lines leaves as one write.
+// bufferSize is the size of a LineBuffer at first, in bytes. Four lines of the
+// greatest length fit, so a burst of ordinary lines leaves in one write.
 const bufferSize = 4096
 
-// BulkSize bounds what one direction holds once its peer has sent more at a time
-// than fits, which is D lines. It is what an SSH packet carries with OpenSSH
-// (CHAN_TCP_PACKET_DEFAULT in channels.h), so that a bulk costs no more packets
-// and system calls than ssh's own forwarding.
+// BulkSize is the size of a LineBuffer, in bytes, after its peer has filled the
+// first one with a single read; only D lines come in such amounts. It is what one
+// of OpenSSH's packets carries (CHAN_TCP_PACKET_DEFAULT in channels.h), so that
+// such data costs no more packets and system calls than in ssh's own forwarding.
 const BulkSize = 32 << 10
 
 // ErrLineTooLong says that a peer sent more than MaxLine bytes without an LF.
-// The conversation cannot go on: where the next command begins is unknown.
+// The conversation cannot go on, because nobody knows where the next command
+// begins.
 var ErrLineTooLong = errors.New("line too long: more than 1000 bytes without a line feed")
 
 // A LineBuffer holds what was read from a peer and not yet taken as lines. It
-// grows once, to BulkSize. The zero value is empty and ready.
+// grows once, to BulkSize. The zero value is empty and ready to use.
 //
-// One goroutine fills it: it asks for Space, reads into that without holding
-// the owner's lock, and then calls Commit. Lines may be taken meanwhile by any
-// goroutine that holds the lock: Space is the only method that moves bytes, so
-// a line stays valid until the filling goroutine calls Space again.
+// One goroutine fills it: it calls Space, reads into that, and calls Commit. If the
+// owner has a lock for all this, the reading needs none: meanwhile any goroutine
+// that holds the lock may take lines. Space is the only method that moves bytes, so
+// a line stays valid until the next call of Space.
 type LineBuffer struct {
 	small [bufferSize]byte
-	bulk  []byte // instead of small, once a read has filled that
-	full  bool   // the last read did
+	bulk  []byte // used instead of small once a read has filled that
+	full  bool   // the last read filled the buffer
 	r, w  int    // buf()[r:w] is unread
 }
 
@@ -40,8 +41,8 @@ func (b *LineBuffer) buf() []byte {
 	return b.small[:]
 }
 
-// Space returns the free room to read into. It is empty while the buffer is
-// full of lines that nobody has taken.
+// Space returns the free part of the buffer, to be read into. It is empty while
+// the buffer is full of lines that nobody has taken.
 func (b *LineBuffer) Space() []byte {
 	pending := b.Pending()
 	if b.full && b.bulk == nil {
@@ -55,17 +56,18 @@ func (b *LineBuffer) Space() []byte {
 	return b.buf()[b.w:]
 }
 
-// Commit adds the first n bytes of the last Space.
+// Commit says that n bytes were read into the last Space.
 func (b *LineBuffer) Commit(n int) {
 	b.w += n
 	b.full = n > bufferSize/2 && b.w == len(b.buf())
 }
 
-// Pending returns the bytes that are there and not taken.
+// Pending returns the bytes that were read and not taken.
 func (b *LineBuffer) Pending() []byte { return b.buf()[b.r:b.w] }
 
 // Next returns the first complete line with its LF, without taking it, or nil
-// when there is none. The error is ErrLineTooLong, as soon as it is certain.
+// when there is none. The error is ErrLineTooLong, as soon as that many bytes are
+// there.
 func (b *LineBuffer) Next() ([]byte, error) {
 	pending := b.Pending()
 	i := bytes.IndexByte(pending, '\n')

@@ -149,3 +149,14 @@ func TestLineBufferGrowsOnce(t *testing.T) {
 		require.Equal(t, line, take(t, &b))
 	}
 }
+
+// TestLineBufferStaysSmall: a read that fills no more than half of the buffer is no
+// sign of bulk, although the buffer is full then.
+func TestLineBufferStaysSmall(t *testing.T) {
+	var b LineBuffer
+	half := strings.Repeat("x", 127) + "\n"
+	half = strings.Repeat(half, bufferSize/2/len(half))
+	put(t, &b, half)
+	put(t, &b, half)
+	require.Empty(t, b.Space())
+}

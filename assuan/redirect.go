@@ -10,8 +10,8 @@ import (
 const maxSocketName = 107
 
 // parseRedirect reads a file that begins with redirectMagic. The name ends at
-// the first LF, and the file must end with one. Nothing is trimmed: a CR
-// before the LF belongs to the name, as for libassuan.
+// the first LF, and the file must end with an LF. Nothing is trimmed: as in
+// libassuan, a CR before the LF is part of the name.
 func parseRedirect(content []byte) (SocketFile, error) {
 	if len(content) > MaxSocketFile {
 		return malformed(fmt.Sprintf("its redirect is longer than %d bytes", MaxSocketFile))
@@ -30,10 +30,10 @@ func parseRedirect(content []byte) (SocketFile, error) {
 }
 
 // ExpandRedirect replaces every ${VAR} in a redirect's target by what getenv
-// returns for VAR, empty if unset, and returns the socket's name. Nothing else
+// returns for VAR, "" if it is not set, and returns the socket's name. Nothing else
 // is special: $VAR without braces is literal, a value is not expanded again,
-// and a relative name stays one. A *SocketFileError tells of a missing brace,
-// or of a result that is empty or longer than a socket's name can be, 107
+// and a relative name stays relative. The error is a *SocketFileError if a brace is
+// missing, or if the result is empty or longer than a socket's name can be, 107
 // bytes (libassuan, eval_redirection).
 func ExpandRedirect(target string, getenv func(string) string) (string, error) {
 	var name strings.Builder

@@ -9,8 +9,8 @@ import (
 )
 
 // MaxSocketFile is the size of the longest file that can stand for a socket,
-// in bytes (libassuan's eval_redirection). A reader that takes one byte more
-// lets ParseSocketFile refuse what is longer.
+// in bytes (libassuan's eval_redirection). A caller should read one byte more, so
+// that ParseSocketFile can refuse a longer file.
 const MaxSocketFile = 511
 
 // NonceSize is the size of the secret in a socket file, in bytes.
@@ -48,17 +48,17 @@ func (k SocketKind) String() string {
 	return "SocketKind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// A SocketFile is what a regular file at a socket's path says. Kind says which
-// of the other fields count.
+// A SocketFile is the content of a regular file at a socket's path. Kind says which
+// of the other fields are set.
 type SocketFile struct {
 	Kind SocketKind
 
-	// Port of 127.0.0.1, never 0, and Nonce, a secret, as it goes over the
-	// wire: of SocketNative and SocketCygwin.
+	// SocketNative and SocketCygwin: the port of 127.0.0.1, never 0, and the
+	// secret, as it goes over the wire.
 	Port  uint16
 	Nonce [NonceSize]byte
 
-	// Target is the name in a redirect, unexpanded: see ExpandRedirect.
+	// SocketRedirect: the other socket's name, to be given to ExpandRedirect.
 	Target string
 }
 
@@ -83,12 +83,12 @@ func (e *SocketFileError) Hint() string {
 }
 
 // ParseSocketFile takes the content of a regular file and returns what it
-// stands for, or a *SocketFileError. The kind is told by the content alone, so
-// that each can be read on every system.
+// stands for, or a *SocketFileError. Only the content decides on the kind, so
+// every kind can be read on every system.
 //
 // The rules are those of libassuan's assuan-socket.c (read_port_and_nonce,
-// eval_redirection), but for what atoi and sscanf would let pass and no writer
-// writes: a port is a decimal number without sign, blanks or leading zeros.
+// eval_redirection), but stricter than its atoi and sscanf: a port is a decimal
+// number without sign, blanks or leading zeros, as everybody writes it.
 func ParseSocketFile(content []byte) (SocketFile, error) {
 	switch {
 	case len(content) == 0:
@@ -101,8 +101,8 @@ func ParseSocketFile(content []byte) (SocketFile, error) {
 	return parseNative(content)
 }
 
-// parseNative reads "%d\n" and 16 raw bytes. The nonce may hold LF, CR and
-// NUL, so the port ends at the first LF and the rest is counted, not split.
+// parseNative reads "%d\n" and 16 raw bytes. The nonce may contain LF, CR and NUL,
+// so what follows the first LF is counted, not split.
 func parseNative(content []byte) (SocketFile, error) {
 	digits, nonce, found := bytes.Cut(content, []byte{'\n'})
 	port, ok := parsePort(digits)
@@ -136,9 +136,9 @@ func parseCygwin(rest []byte) (SocketFile, error) {
 	return SocketFile{Kind: SocketCygwin, Port: port, Nonce: nonce}, nil
 }
 
-// parseCygwinSecret undoes %08x-%08x-%08x-%08x of four words. They lie in
-// memory, and go over the wire, in the order of the machines that Cygwin runs
-// on: little-endian, so each group's bytes come out reversed.
+// parseCygwinSecret reads four 32-bit words that were written with
+// %08x-%08x-%08x-%08x. They go over the wire as they lie in memory on the machines
+// that Cygwin runs on, little-endian, so each group's bytes are reversed.
 func parseCygwinSecret(text []byte) (nonce [NonceSize]byte, ok bool) {
 	groups := bytes.Split(text, []byte{'-'})
 	if len(groups) != 4 {
@@ -165,7 +165,7 @@ func parsePort(digits []byte) (uint16, bool) {
 	return uint16(port), err == nil
 }
 
-// Bytes returns the file's content: what ParseSocketFile reads as f.
+// Bytes returns the file's content, from which ParseSocketFile makes f again.
 func (f SocketFile) Bytes() []byte {
 	switch f.Kind {
 	case SocketNative:

@@ -19,6 +19,7 @@ func TestParseSocketFile(t *testing.T) {
 	}{
 		{"native", "54321\n0123456789abcdef", SocketFile{Kind: SocketNative, Port: 54321, Nonce: [NonceSize]byte([]byte("0123456789abcdef"))}},
 		{"native wild nonce", "1\n" + wildNonce, SocketFile{Kind: SocketNative, Port: 1, Nonce: [NonceSize]byte([]byte(wildNonce))}},
+		{"native first digit 9", "9999\n0123456789abcdef", SocketFile{Kind: SocketNative, Port: 9999, Nonce: [NonceSize]byte([]byte("0123456789abcdef"))}},
 		{"native highest port", "65535\n" + strings.Repeat("\n", 16), SocketFile{Kind: SocketNative, Port: 65535, Nonce: [NonceSize]byte([]byte(strings.Repeat("\n", 16)))}},
 		// The words 0x03020100 … lie in memory as 00 01 02 03 ….
 		{"cygwin", "!<socket >54321 s 03020100-07060504-0b0a0908-0f0e0d0c\x00", SocketFile{Kind: SocketCygwin, Port: 54321, Nonce: counting}},
@@ -74,6 +75,7 @@ func TestParseSocketFileRefuses(t *testing.T) {
 		{"redirect no name, more", "%Assuan%\nsocket=\nx\n", "names no socket"},
 		{"redirect only the mark", "%Assuan%\nsocket=", "line feed"},
 		{"redirect NUL", "%Assuan%\nsocket=/run/\x00agent\n", "NUL"},
+		{"redirect NUL first", "%Assuan%\nsocket=\x00/run/agent\n", "NUL"},
 		{"redirect CRLF mark", "%Assuan%\r\nsocket=/run/agent\n", "no port"},
 		{"redirect too long", "%Assuan%\nsocket=" + strings.Repeat("x", 495) + "\n", "longer than 511"},
 	}

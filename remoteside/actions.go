@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 
 	"gpg-bridge/assuan"
 )
 
-// step delivers one event and all those that its actions cause. mu is held.
-func (s *session) step(ctx context.Context, ev event, line []byte, more bool) {
+// step delivers one event, and then the events that the actions cause. mu is held.
+func (s *session) step(ctx context.Context, ev event, in input) {
 	for ev != evNone {
 		t := transitions[s.state][ev]
 		if t.do == actViolation {
@@ -21,33 +20,33 @@ func (s *session) step(ctx context.Context, ev event, line []byte, more bool) {
 		}
 		s.state = t.next
 		s.seen.Store(uint32(t.next))
-		ev, line = s.act(ctx, t.do, line, more)
+		ev, in = s.act(ctx, t.do, in)
 	}
 }
 
-// act does what a transition demands and returns the event that it caused,
-// with the line that belongs to it.
-func (s *session) act(ctx context.Context, do action, line []byte, more bool) (event, []byte) {
+// act carries out an action and returns the event that it caused, with the line that
+// the event is about.
+func (s *session) act(ctx context.Context, do action, in input) (event, input) {
 	switch do {
 	case actConnect:
-		return s.connectAgent(ctx), nil
+		return s.connectAgent(ctx), input{}
 	case actGreet:
-		return s.send(s.agent.Greeting(), false), nil
+		return s.send(s.agent.Greeting(), false), input{}
 	case actCommand:
-		return s.forwardCommand(line)
+		return s.forwardCommand(ctx, in.command)
 	case actData:
-		return s.forward(line), nil
+		return s.forward(in.line), input{}
 	case actAnswer:
-		return s.forwardAnswer(line)
+		return s.forwardAnswer(ctx, in), input{}
 	case actReply:
-		return s.reply(line, more), nil
+		return s.reply(in.line, in.more), input{}
 	case actReport:
-		return evCleanupRequested, nil
+		return evCleanupRequested, input{}
 	case actTeardown:
-		return s.teardown(), nil
+		return s.teardown(), input{}
 	case actNone, actIgnore, actViolation, numActions:
 	}
-	return evNone, nil
+	return evNone, input{}
 }
 
 func (s *session) connectAgent(ctx context.Context) event {
@@ -63,52 +62,64 @@ func (s *session) connectAgent(ctx context.Context) event {
 	return evAgentGreetingOK
 }
 
-// forwardCommand passes a command to the agent, or answers in its place.
-func (s *session) forwardCommand(line []byte) (event, []byte) {
+// forwardCommand passes a command to the agent, or answers it instead of the agent.
+func (s *session) forwardCommand(ctx context.Context, c assuan.Command) (event, input) {
 	s.commands.Add(1)
-	s.noteBegun()
-	if answer := guardCommand(line); answer != "" {
-		return evAgentResponseComplete, []byte(answer)
+	s.noteBegun(c)
+	c, answer := s.judge(c)
+	if answer == "" {
+		answer = s.operations.command(ctx, c)
 	}
-	s.operations.command(line)
-	s.farewell = s.farewell || assuan.IsVerb(assuan.Verb(line), "BYE")
-	if ev := s.forward(line); ev != evNone {
-		return ev, nil
+	if answer != "" {
+		return evAgentResponseComplete, input{line: []byte(answer)}
 	}
-	return evWriteOK, nil
+	if c.Is("BYE") {
+		s.leaving.on(clientBye)
+	}
+	return s.forwardLast(c.Line), input{}
 }
 
-// noteBegun tells of the first command that is the client's own.
-func (s *session) noteBegun() {
-	if s.begun || s.silent {
+// noteBegun tells observers of the first command that uses the agent.
+func (s *session) noteBegun(c assuan.Command) {
+	if s.begun || c.Is("BYE") || asksRestricted(c) {
 		return
 	}
-	if s.begun = true; s.began != nil {
-		s.began()
+	s.begun = true
+	for _, observer := range s.observers {
+		observer.Began(s.id)
 	}
 }
 
-// forwardAnswer passes the end of an inquiry's answer to the agent. When the
-// guard refuses it, the inquiry is cancelled, and the ERR with which the agent
-// takes note is replaced by the one that libassuan would have given.
-func (s *session) forwardAnswer(line []byte) (event, []byte) {
-	if s.instead = guardAnswer(line); s.instead != "" {
-		line = []byte("CAN\n")
+// forwardAnswer passes the end of the answer to an inquiry to the agent. If the guard
+// or Config.Asking refuses it, the inquiry is cancelled instead, and reply replaces
+// the agent's answer to that by the refusal.
+func (s *session) forwardAnswer(ctx context.Context, end input) event {
+	s.refusal = guardAnswer(end.answer)
+	if s.refusal == "" {
+		s.refusal = s.operations.inquired(ctx, end.answer)
 	}
+	if s.refusal != "" {
+		return s.forwardLast([]byte("CAN\n"))
+	}
+	return s.forwardLast(end.line)
+}
+
+// forwardLast writes a line that the agent answers.
+func (s *session) forwardLast(line []byte) event {
 	if ev := s.forward(line); ev != evNone {
-		return ev, nil
+		return ev
 	}
-	return evWriteOK, nil
+	return evWriteOK
 }
 
-// forward writes a line to the agent. An agent that left before the BYE which
-// the client did not say has spared us the trouble.
+// forward writes a line to the agent. When we say BYE ourselves and the agent has
+// already gone, the session ends in order.
 func (s *session) forward(line []byte) event {
 	err := s.agent.WriteLine(line)
 	switch {
 	case err == nil:
 		return evNone
-	case s.silent:
+	case s.leaving.byeForIt():
 		return evCleanupRequested
 	case errors.Is(err, io.EOF):
 		err = errAgentGone
@@ -116,18 +127,19 @@ func (s *session) forward(line []byte) event {
 	return s.fail(err)
 }
 
-// reply writes a line to the client and tells what the line means.
+// reply writes a line to the client and returns the event that the line means.
 func (s *session) reply(line []byte, more bool) event {
 	kind := assuan.KindOf(line)
-	if s.instead != "" && (kind == assuan.KindOK || kind == assuan.KindERR) {
-		line, s.instead = []byte(s.instead), ""
+	if s.refusal != "" && kind.Complete() {
+		line, s.refusal = []byte(s.refusal), ""
+		kind = assuan.KindOf(line)
 	}
 	if ev := s.send(line, more && !kind.Final()); ev != evNone {
 		return ev
 	}
 	switch kind {
 	case assuan.KindOK, assuan.KindERR:
-		s.operations.answer(line)
+		s.operations.answer(line, kind)
 		return evResponseOKOrErr
 	case assuan.KindInquire:
 		return evResponseInquire
@@ -135,11 +147,11 @@ func (s *session) reply(line []byte, more bool) event {
 	return evWriteOK
 }
 
-// send writes a line to the client, and flushes unless another one is about to
-// follow: each write is an SSH packet of its own. Nobody is left to read the
-// answer to a BYE that the client did not say.
+// send writes a line to the client, and flushes unless another one follows at once,
+// since each write becomes an SSH packet of its own. The reply to a BYE that we
+// said ourselves is dropped.
 func (s *session) send(line []byte, more bool) event {
-	if s.silent {
+	if s.leaving.byeForIt() {
 		return evNone
 	}
 	err := s.makeRoom(line)
@@ -152,14 +164,14 @@ func (s *session) send(line []byte, more bool) event {
 	switch {
 	case err == nil:
 		return evNone
-	case s.clientDone:
+	case s.leaving.closed():
 		return evCleanupRequested
 	}
 	return s.fail(fmt.Errorf("write to the client: %w", err))
 }
 
-// makeRoom gives a burst that does not fit the buffer a greater one: it is a part
-// of a bulk, and each write is an SSH packet.
+// makeRoom replaces the buffer with a larger one if the line does not fit, so that
+// large amounts of data leave in fewer writes.
 func (s *session) makeRoom(line []byte) error {
 	if s.out.Available() >= len(line) || s.out.Size() >= assuan.BulkSize {
 		return nil
@@ -167,50 +179,4 @@ func (s *session) makeRoom(line []byte) error {
 	err := s.out.Flush()
 	s.out = bufio.NewWriterSize(s.client, assuan.BulkSize)
 	return err
-}
-
-// teardown releases both connections, the second even if the first fails. The
-// agent goes first: whatever keeps the client's from closing, pinentry goes away.
-func (s *session) teardown() event {
-	var err error
-	if s.agent != nil {
-		err = s.agent.Close()
-	}
-	if closing := s.closeClient(); !benign(closing) {
-		err = errors.Join(err, closing)
-	}
-	s.taken.Signal()
-	if err != nil {
-		_ = s.fail(fmt.Errorf("release a session: %w", err))
-		return evCleanupError
-	}
-	return evCleanupComplete
-}
-
-// benign reports whether closing found the connection closed already: an SSH
-// channel says io.EOF when its peer was first.
-func benign(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
-}
-
-// fail records the first cause and returns the event that tells of it. What
-// fails because breakIO was called has breakIO's cause.
-func (s *session) fail(err error) event {
-	if broken := s.broken.Load(); broken != nil {
-		err = *broken
-	}
-	if s.cause == nil {
-		s.cause = err
-	}
-	return evErrorOccurred
-}
-
-// A ViolationError is an event that the session's table does not list for its
-// state, such as an agent's line that nobody asked for.
-type ViolationError struct {
-	State, Event string
-}
-
-func (e *ViolationError) Error() string {
-	return fmt.Sprintf("protocol violation: %s while %s", e.Event, e.State)
 }

@@ -139,8 +139,9 @@ func bytesOf(text string) (string, error) {
 	}
 }
 
-// waitFor is how long a script waits for what must come.
-const waitFor = 5 * time.Second
+// waitFor is how long a script waits for what must come: so long that a busy
+// machine does not make a failure of it.
+const waitFor = 30 * time.Second
 
 // end is one end of the stage.
 type end struct {
@@ -164,7 +165,7 @@ func (e *end) receive(want string) error {
 			return fmt.Errorf("received %q, %w", got, err)
 		}
 		got = append(got, c)
-		if !strings.HasPrefix(want, string(got)) {
+		if c != want[len(got)-1] {
 			rest, _ := e.in.Peek(e.in.Buffered())
 			return fmt.Errorf("received %q", append(got, rest...))
 		}

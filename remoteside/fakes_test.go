@@ -12,91 +12,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const testGreeting = "OK Pleased to meet you\n"
-
 // recordConn is a client that says nothing and records what happens to it.
 type recordConn struct {
 	bytes.Buffer
-	writes, closes     int
-	writeErr, closeErr error
+	writes, Closes     int
+	WriteErr, CloseErr error
 }
 
 func (c *recordConn) Read([]byte) (int, error) { return 0, io.EOF }
 
 func (c *recordConn) Write(p []byte) (int, error) {
 	c.writes++
-	if c.writeErr != nil {
-		return 0, c.writeErr
+	if c.WriteErr != nil {
+		return 0, c.WriteErr
 	}
 	return c.Buffer.Write(p)
 }
 
 func (c *recordConn) Close() error {
-	c.closes++
-	return c.closeErr
+	c.Closes++
+	return c.CloseErr
 }
 
-// fakeAgent is an agent that says what the test tells it to, and records. Its
-// say is unbuffered: what was said has been read.
-type fakeAgent struct {
-	writeErr, closeErr error
-	say                chan string
-	gone               chan struct{} // closed when the agent leaves by itself
-	done               chan struct{} // closed by Close
-	heard              chan string   // what was written, line by line
-
-	mu     sync.Mutex
-	wrote  []byte
-	closes int
+// onEnd is told of sessions that have ended.
+type onEnd struct {
+	NopObserver
+	ended func(Report)
 }
 
-func newFakeAgent() *fakeAgent {
-	return &fakeAgent{
-		say: make(chan string), gone: make(chan struct{}), done: make(chan struct{}), heard: make(chan string, 4096),
-	}
-}
-
-func (a *fakeAgent) Greeting() []byte { return []byte(testGreeting) }
-
-func (a *fakeAgent) WriteLine(line []byte) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.writeErr != nil {
-		return a.writeErr
-	}
-	if a.closes > 0 {
-		return net.ErrClosed
-	}
-	a.wrote = append(a.wrote, line...)
-	a.heard <- string(line)
-	return nil
-}
-
-func (a *fakeAgent) ReadLine() ([]byte, bool, error) {
-	select {
-	case line := <-a.say:
-		return []byte(line), false, nil
-	case <-a.gone:
-		return nil, false, io.EOF
-	case <-a.done:
-		return nil, false, net.ErrClosed
-	}
-}
-
-func (a *fakeAgent) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closes++; a.closes == 1 {
-		close(a.done)
-	}
-	return a.closeErr
-}
-
-func (a *fakeAgent) written() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return string(a.wrote)
-}
+func (o onEnd) Ended(r Report) { o.ended(r) }
 
 // connectTo is a ConnectAgent that finds this agent.
 func connectTo(a Agent) ConnectAgent {
@@ -110,7 +54,7 @@ func serve(t *testing.T, ctx context.Context, config Config) (net.Conn, <-chan R
 	client, server := net.Pipe()
 	reports := make(chan Report, 1)
 	config.Log = slog.New(slog.DiscardHandler)
-	config.Ended = func(r Report) { reports <- r }
+	config.Observers = append(config.Observers, onEnd{ended: func(r Report) { reports <- r }})
 	srv := NewServer(config)
 	var served sync.WaitGroup
 	served.Go(func() { srv.ServeConn(ctx, server) })
@@ -120,25 +64,4 @@ func serve(t *testing.T, ctx context.Context, config Config) (net.Conn, <-chan R
 		require.Empty(t, srv.Sessions())
 	})
 	return client, reports
-}
-
-func send(t *testing.T, conn io.Writer, s string) {
-	t.Helper()
-	_, err := io.WriteString(conn, s)
-	require.NoError(t, err)
-}
-
-func receive(t *testing.T, conn io.Reader, want string) {
-	t.Helper()
-	got := make([]byte, len(want))
-	_, err := io.ReadFull(conn, got)
-	require.NoError(t, err)
-	require.Equal(t, want, string(got))
-}
-
-func receiveEOF(t *testing.T, conn io.Reader) {
-	t.Helper()
-	rest, err := io.ReadAll(conn)
-	require.NoError(t, err)
-	require.Empty(t, string(rest))
 }

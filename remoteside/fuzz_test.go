@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/assuan"
+	"gpg-bridge/internal/testkit/fakeagent"
 )
 
 // FuzzSession gives a session what its pumps might read, in any order and cut
@@ -50,8 +51,8 @@ type fuzzed struct {
 
 func newFuzzed(t *testing.T) *fuzzed {
 	x := &fuzzed{t: t, client: &recordConn{}, agent: &modelAgent{t: t}}
-	x.s = newSession(x.client, connectTo(x.agent), func(line []byte) { require.True(t, assuan.Ignorable(line)) })
-	x.s.step(t.Context(), evClientSocketConnected, nil, false)
+	x.s = newSession(x.client, Config{Connect: connectTo(x.agent)}, func(line []byte) { require.True(t, assuan.Ignorable(line)) })
+	x.s.step(t.Context(), evClientSocketConnected, input{})
 	require.Equal(t, stateReady, x.s.state)
 	return x
 }
@@ -98,8 +99,8 @@ func (x *fuzzed) fromClient(n int, err error) {
 		return
 	}
 	x.clientOver = !x.s.received(x.t.Context(), n, err)
-	if x.s.impatience != nil {
-		x.s.impatience.Stop() // patience has its own tests
+	if x.s.linger != nil {
+		x.s.linger.Stop() // lingerTime has its own tests
 	}
 	if err != nil {
 		require.True(x.t, x.clientOver)
@@ -138,7 +139,7 @@ func (x *fuzzed) end() {
 	cause := x.s.cause
 	x.s.lost(x.t.Context(), errTest)
 	require.Equal(x.t, stateDisconnected, x.s.state)
-	require.Equal(x.t, 1, x.client.closes)
+	require.Equal(x.t, 1, x.client.Closes)
 	require.Equal(x.t, 1, x.agent.closes)
 	if ended {
 		require.Equal(x.t, cause, x.s.cause)
@@ -147,7 +148,7 @@ func (x *fuzzed) end() {
 	x.s.drain(x.t.Context())
 	require.Equal(x.t, before, x.client.String())
 	x.output = before
-	output, ok := strings.CutPrefix(before, testGreeting)
+	output, ok := strings.CutPrefix(before, fakeagent.Greeting)
 	require.True(x.t, ok)
 	requireExplained(x.t, output, x.agent.said)
 }
@@ -156,7 +157,7 @@ func (x *fuzzed) end() {
 func (x *fuzzed) requireUntouched() {
 	require.Equal(x.t, stateDisconnected, x.s.state)
 	require.Equal(x.t, x.output, x.client.String())
-	require.Equal(x.t, 1, x.client.closes)
+	require.Equal(x.t, 1, x.client.Closes)
 	require.Equal(x.t, 1, x.agent.closes)
 }
 
@@ -200,7 +201,7 @@ type modelAgent struct {
 	said    []string
 }
 
-func (a *modelAgent) Greeting() []byte { return []byte(testGreeting) }
+func (a *modelAgent) Greeting() []byte { return []byte(fakeagent.Greeting) }
 
 func (a *modelAgent) ReadLine() ([]byte, bool, error) {
 	return nil, false, errors.New("not in this test")

@@ -6,13 +6,13 @@ import (
 	"gpg-bridge/assuan"
 )
 
-// refused are the commands that never reach the agent, with the answer that
+// refused lists the commands that never reach the agent, with the answer that
 // the client gets instead. Each was tried against a real agent:
 //
-//   - INPUT and OUTPUT take FD=n for a descriptor of the agent's own and close
-//     it at the next RESET; SENDFD (libassuan 3, Windows) writes past an array.
-//   - The passphrase commands: since 2.4.5 the agent asks for a passphrase with
-//     the client's own text, on a restricted connection too, and hands it over.
+//   - INPUT FD=n and OUTPUT FD=n make the agent close its own descriptor n at the
+//     next RESET; SENDFD (libassuan 3, Windows) makes it write past an array.
+//   - With the passphrase commands, agents since 2.4.5 ask the user for a passphrase
+//     with the client's text, and give it to the client, even on a restricted connection.
 //   - END and CAN mean something only inside an inquiry.
 var refused = [...]struct{ verb, answer string }{
 	{"INPUT", assuan.ErrForbidden},
@@ -26,35 +26,34 @@ var refused = [...]struct{ verb, answer string }{
 	{"CAN", assuan.ErrUnknown},
 }
 
-// guardCommand judges a line outside an inquiry: it returns the answer to give
-// in the agent's place, or "" when the agent may see the command. What
-// libassuan would answer, the client gets (assuan-handler.c, dispatch_command).
-func guardCommand(line []byte) (answer string) {
-	verb := assuan.Verb(line)
+// guardCommand judges a command: it returns "" if the agent may get it, or else the
+// answer that the client gets. That is the answer that libassuan would give, if it
+// would refuse the command, too (assuan-handler.c, dispatch_command).
+func guardCommand(c assuan.Command) (answer string) {
 	switch {
-	case bytes.IndexByte(line, 0) >= 0: // libassuan would see half the line
+	case bytes.IndexByte(c.Line, 0) >= 0: // libassuan would take the line to end here
 		return assuan.ErrSyntax
-	case len(verb) == 0:
+	case len(c.Verb) == 0:
 		return assuan.ErrLeadingSpace
-	case bytes.HasPrefix(line, []byte("D ")):
+	case bytes.HasPrefix(c.Line, []byte("D ")):
 		return assuan.ErrNotImplemented
-	case assuan.IsVerb(verb, "D"):
+	case c.Is("D"):
 		return assuan.ErrUnknown
 	}
 	for _, r := range refused {
-		if assuan.IsVerb(verb, r.verb) {
+		if c.Is(r.verb) {
 			return r.answer
 		}
 	}
 	return ""
 }
 
-// guardAnswer judges the line that ends an inquiry's answer: it returns "" for
-// END and CAN. For anything else the inquiry is to be cancelled, and the client
-// gets the answer returned: a D line with a broken escape would hang the agent,
-// and a command is what libassuan calls unexpected (assuan-inquire.c).
-func guardAnswer(line []byte) (answer string) {
-	switch assuan.AnswerOf(line) {
+// guardAnswer judges the line that ends the answer to an inquiry: it returns "" for
+// END and CAN. For any other line the inquiry must be cancelled, and the client
+// gets what guardAnswer returns: a D line with an invalid escape would hang the
+// agent, and a command is unexpected, as in libassuan (assuan-inquire.c).
+func guardAnswer(end assuan.Answer) (answer string) {
+	switch end {
 	case assuan.AnswerEnd, assuan.AnswerCancel:
 		return ""
 	case assuan.AnswerData:
@@ -63,14 +62,14 @@ func guardAnswer(line []byte) (answer string) {
 	return assuan.ErrUnexpected
 }
 
-// continuesAnswer reports whether a line is a part of an inquiry's answer that
-// the agent may see: a D line whose escapes are whole.
-func continuesAnswer(line []byte) bool {
-	return assuan.AnswerOf(line) == assuan.AnswerData && assuan.EscapesValid(line)
+// continuesAnswer reports whether a line is a part of the answer to an inquiry, and
+// the agent may get it: a D line whose escapes are valid.
+func continuesAnswer(in input) bool {
+	return in.answer == assuan.AnswerData && assuan.EscapesValid(in.line)
 }
 
-// beginsCommand reports whether the bytes of an incomplete line are those of a
-// command, not of a comment or an empty line, which get no answer.
+// beginsCommand reports whether an incomplete line is the beginning of a command,
+// rather than of a comment or an empty line, which get no answer.
 func beginsCommand(pending []byte) bool {
 	return len(pending) > 0 && pending[0] != '#' && string(pending) != "\r"
 }

@@ -1,21 +1,21 @@
 package remoteside
 
-// state is where a session with a client stands. The names are those of the
+// state is the state of a session with a client. The names are those of the
 // protocol documents that the project began with.
 type state uint8
 
 const (
-	stateDisconnected state = iota // no client; before the first event and after a clean end
+	stateDisconnected state = iota // before the first event, and after a clean end
 	stateConnectingToAgent
 	stateReady
-	stateBufferingCommand // the beginning of a command is here
-	stateBufferingInquire // the agent asked something back
+	stateBufferingCommand // the beginning of a command was read
+	stateBufferingInquire // the agent has asked something back
 	stateSendingToAgent
 	stateWaitingForAgent
 	stateSendingToClient
 	stateError
 	stateClosing
-	stateFatal // something could not be released; nothing more will be tried
+	stateFatal // a connection could not be closed; nothing more will be tried
 	numStates
 )
 
@@ -29,13 +29,13 @@ var stateNames = [numStates]string{
 
 func (s state) String() string { return stateNames[s] }
 
-// final reports whether a session that came here stays here.
+// final reports whether a session stays in this state for good.
 func (s state) final() bool { return s == stateDisconnected || s == stateFatal }
 
-// takesLines reports whether the client may be listened to. In every other
-// state its lines wait in their buffer: while a command is pending nothing may
-// reach the agent but the answer to its inquiry, or it ends an open pinentry
-// (gnupg agent/call-pinentry.c, watch_sock).
+// takesLines reports whether the client's lines are taken from their buffer. While
+// a command is pending, nothing but the answer to an inquiry may reach the agent:
+// anything else makes it end an open pinentry (gnupg agent/call-pinentry.c,
+// watch_sock).
 func (s state) takesLines() bool {
 	return s == stateReady || s == stateBufferingCommand || s == stateBufferingInquire
 }
@@ -44,22 +44,22 @@ func (s state) takesLines() bool {
 type event uint8
 
 const (
-	evClientSocketConnected event = iota // run
+	evClientSocketConnected event = iota // from run
 	evClientDataStart                    // the first byte of a command
-	evClientDataPartial                  // more of it, or a D line of an inquiry's answer
-	evClientDataComplete                 // a command, or the line that ends an answer
+	evClientDataPartial                  // more of it, or a D line of the answer to an inquiry
+	evClientDataComplete                 // a command, or the line that ends the answer to an inquiry
 	evAgentGreetingOK                    // caused by actConnect
-	evAgentResponseComplete              // a line for the client: the agent's, or the guard's
+	evAgentResponseComplete              // a line for the client: the agent's, or one of ours instead
 	evResponseOKOrErr                    // caused by actReply
 	evResponseInquire                    // caused by actReply
-	evWriteOK                            // caused by a write after which the other side is not done
-	evErrorOccurred                      // an action, a pump, or a violation
-	evCleanupRequested                   // an orderly end, or caused by actReport
+	evWriteOK                            // caused by a write after which it is the agent's turn
+	evErrorOccurred                      // from an action, from a pump, or for a violation
+	evCleanupRequested                   // at an orderly end, or caused by actReport
 	evCleanupComplete                    // caused by actTeardown
 	evCleanupError                       // caused by actTeardown
 	numEvents
 
-	evNone = numEvents // an action caused nothing further
+	evNone = numEvents // an action caused no event
 )
 
 var eventNames = [numEvents]string{
@@ -78,16 +78,16 @@ func (e event) String() string { return eventNames[e] }
 type action uint8
 
 const (
-	actViolation action = iota // the zero value: a pair that is not listed fails fast
-	actIgnore                  // listed, and means nothing here: news that came too late
-	actNone                    // the move itself is all
+	actViolation action = iota // the zero value, for pairs that are not listed
+	actIgnore                  // the event came too late and means nothing
+	actNone                    // change the state, do nothing
 	actConnect                 // connect to the agent
 	actGreet                   // pass the greeting to the client
-	actCommand                 // a command: to the agent, unless the guard answers it
-	actData                    // a D line of an answer: to the agent
-	actAnswer                  // the end of an answer: to the agent, checked by the guard
-	actReply                   // a line to the client
-	actReport                  // the first cause is known: go and clean up
+	actCommand                 // pass a command to the agent, or answer it
+	actData                    // pass a D line of the answer to an inquiry
+	actAnswer                  // pass the end of the answer to an inquiry, or cancel the inquiry
+	actReply                   // pass a line to the client
+	actReport                  // the cause is recorded: request the cleanup
 	actTeardown                // close both connections
 	numActions
 )

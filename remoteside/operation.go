@@ -2,118 +2,163 @@ package remoteside
 
 import (
 	"bytes"
+	"context"
 	"time"
+
+	"github.com/google/uuid"
 
 	"gpg-bridge/assuan"
 )
 
-// maxWords bounds what is kept of an agent's words for an error, in bytes.
+// maxWords is how much of the agent's text for an error is kept, in bytes.
 const maxWords = 200
 
 // An Operation is one use of a secret key. It holds no payload.
 type Operation struct {
+	Session  uuid.UUID     // Report.ID
 	Verb     string        // PKSIGN or PKDECRYPT
-	Keygrip  string        // which the client named last (SIGKEY, SETKEY): 40 hex digits, or ""
-	At       time.Time     // its end
-	Duration time.Duration // from the command to its answer; whoever was asked for a PIN took most of it
+	Keygrip  string        // the one that the client named last (SIGKEY, SETKEY): 40 hex digits, or ""
+	At       time.Time     // its end; in Observer.Operating and Leaving, and in Config.Asking, its beginning
+	Duration time.Duration // from the command to its answer, including the time that the user took for a PIN
 
-	// Code is the agent's error as libgpg-error has it, with the source in the
-	// upper byte, and Words are the agent's for it, which are to be escaped
-	// before anybody sees them; 0 and "" if it went well.
+	// Code is the agent's error code of libgpg-error, with the source in the upper
+	// byte, and Words is the agent's text for it, which must be escaped before it
+	// is shown. They are 0 and "" if the operation succeeded.
 	Code  uint32
 	Words string
 
 	Unanswered bool // the session ended before the agent had answered
+
+	// Asked is when the client had sent everything that the agent needs before it may
+	// ask its user for a PIN. It is zero if the client never had, or if Config.Asking
+	// refused the operation. Left says that the client had sent its last byte by then,
+	// or by At: most likely it has gone.
+	Asked time.Time
+	Left  bool
 }
 
 // operations follows the uses of secret keys in one session. It is guarded by
-// the session's mu, and does nothing where nobody wants to be told.
+// the session's mu, and does nothing if there are no observers and no asking.
 type operations struct {
-	tell func(Operation)
+	session   uuid.UUID
+	observers []Observer
+	asking    func(context.Context, Operation) string // see Config.Asking; may be nil
 
-	verb  string // of the one that is under way, or ""
-	since time.Time
-	grip  [gripDigits]byte
-	named bool // grip is there
+	verb  string    // of the operation that is under way, or ""
+	since time.Time // its beginning
+	asked time.Time // its Operation.Asked
+	left  bool      // the client has sent its last byte
+	grip  [assuan.KeygripDigits]byte
+	named bool // grip is set
 }
 
-// command takes note of a command that goes to the agent (gnupg
-// agent/command.c). Of nearly all lines it looks at the first byte only.
-func (o *operations) command(line []byte) {
-	if o.tell == nil || len(line) == 0 {
-		return
-	}
-	switch line[0] | 0x20 {
-	case 'p', 's', 'r':
-	default:
-		return
-	}
-	verb := assuan.Verb(line)
+// command notes a command that is about to go to the agent (gnupg agent/command.c).
+// It returns "", or the answer that the client gets instead of the agent's.
+func (o *operations) command(ctx context.Context, c assuan.Command) (answer string) {
 	switch {
-	case assuan.IsVerb(verb, "PKSIGN"):
-		o.verb, o.since = "PKSIGN", time.Now()
-	case assuan.IsVerb(verb, "PKDECRYPT"):
-		o.verb, o.since = "PKDECRYPT", time.Now()
-	case assuan.IsVerb(verb, "SIGKEY"), assuan.IsVerb(verb, "SETKEY"):
-		o.name(assuan.Trim(line)[len(verb):])
-	case assuan.IsVerb(verb, "RESET"):
+	case len(o.observers) == 0 && o.asking == nil:
+	case c.Is("PKSIGN"):
+		o.begin("PKSIGN")
+		return o.ask(ctx)
+	case c.Is("PKDECRYPT"):
+		o.begin("PKDECRYPT")
+	case c.Is("SIGKEY"), c.Is("SETKEY"):
+		o.name(c.Keygrip())
+	case c.Is("RESET"):
 		o.named = false
 	}
+	return ""
 }
 
-// name takes the keygrip, which stands behind the options.
-func (o *operations) name(arguments []byte) {
-	word := bytes.TrimRight(arguments, " \t")
-	word = word[bytes.LastIndexAny(word, " \t")+1:]
-	if o.named = len(word) == gripDigits; !o.named {
+// inquired notes the line that ends the answer to an inquiry. It returns "", or the answer
+// that the client gets instead of the agent's. PKDECRYPT inquires the ciphertext before it
+// looks at the key; later inquiries come while a prompt is open.
+func (o *operations) inquired(ctx context.Context, end assuan.Answer) (answer string) {
+	if o.verb == "" || !o.asked.IsZero() || end != assuan.AnswerEnd {
+		return ""
+	}
+	return o.ask(ctx)
+}
+
+func (o *operations) ask(ctx context.Context) (answer string) {
+	now := time.Now()
+	if o.asking != nil {
+		asking := o.operation(o.since)
+		asking.Asked = now
+		answer = o.asking(ctx, asking)
+	}
+	if answer == "" {
+		o.asked = now
+	}
+	return answer
+}
+
+// leave notes that the client has sent its last byte.
+func (o *operations) leave() {
+	o.left = true
+	if o.asked.IsZero() {
 		return
 	}
-	for i, c := range word {
-		if !isHexDigit(c) {
-			o.named = false
-			return
-		}
-		o.grip[i] = c
+	for _, observer := range o.observers {
+		observer.Leaving(o.operation(o.since))
 	}
 }
 
-func isHexDigit(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+func (o *operations) begin(verb string) {
+	o.verb, o.since = verb, time.Now()
+	for _, observer := range o.observers {
+		observer.Operating(o.operation(o.since))
+	}
 }
 
-// answer takes note of the OK or ERR that the client got.
-func (o *operations) answer(line []byte) {
+// operation returns the operation that is under way, with this At.
+func (o *operations) operation(at time.Time) Operation {
+	return Operation{Session: o.session, Verb: o.verb, Keygrip: o.keygrip(), At: at, Asked: o.asked, Left: o.left}
+}
+
+func (o *operations) keygrip() string {
+	if !o.named {
+		return ""
+	}
+	return string(o.grip[:])
+}
+
+// name notes the keygrip that the client has named, or nil.
+func (o *operations) name(grip []byte) {
+	o.named = copy(o.grip[:], grip) == len(o.grip)
+}
+
+// answer notes the OK or ERR that the client got.
+func (o *operations) answer(line []byte, kind assuan.Kind) {
 	if o.verb == "" {
 		return
 	}
-	done := o.finished()
-	if done.Code = uint32(assuan.ErrorCode(line)); assuan.KindOf(line) == assuan.KindERR {
-		done.Words = errorWords(line)
+	done := o.operation(time.Now())
+	if kind == assuan.KindERR {
+		done.Code, done.Words = uint32(assuan.ErrorCode(line)), errorWords(line)
 	}
-	o.tell(done)
+	o.finish(done)
 }
 
-// end is the session's.
+// end notes that the session has ended.
 func (o *operations) end() {
 	if o.verb == "" {
 		return
 	}
-	done := o.finished()
+	done := o.operation(time.Now())
 	done.Unanswered = true
-	o.tell(done)
+	o.finish(done)
 }
 
-func (o *operations) finished() Operation {
-	now := time.Now()
-	done := Operation{Verb: o.verb, At: now, Duration: now.Sub(o.since)}
-	if o.named {
-		done.Keygrip = string(o.grip[:])
+func (o *operations) finish(done Operation) {
+	done.Duration = done.At.Sub(o.since)
+	o.verb, o.asked = "", time.Time{}
+	for _, observer := range o.observers {
+		observer.Operated(done)
 	}
-	o.verb = ""
-	return done
 }
 
-// errorWords is what stands behind the number of an ERR line.
+// errorWords returns the text after the number of an ERR line.
 func errorWords(line []byte) string {
 	_, rest, _ := bytes.Cut(assuan.Trim(line), []byte(" "))
 	_, words, _ := bytes.Cut(rest, []byte(" "))

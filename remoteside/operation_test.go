@@ -7,55 +7,69 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"gpg-bridge/assuan"
+	"gpg-bridge/internal/testkit/fakeagent"
 )
 
 const grip = "0123456789ABCDEF0123456789abcdef01234567"
 
 // witnessed is what a server told of one session.
 type witnessed struct {
+	NopObserver
 	mu         sync.Mutex
-	began      int
+	began      []uuid.UUID
+	beginnings []Operation
 	operations []Operation
 }
 
-func (w *witnessed) config() Config {
-	return Config{
-		Began: func() { w.mu.Lock(); defer w.mu.Unlock(); w.began++ },
-		Operated: func(o Operation) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.operations = append(w.operations, o)
-		},
-	}
+func (w *witnessed) Began(session uuid.UUID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began = append(w.began, session)
+}
+
+func (w *witnessed) Operating(o Operation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.beginnings = append(w.beginnings, o)
+}
+
+func (w *witnessed) Operated(o Operation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.operations = append(w.operations, o)
 }
 
 // play plays a conversation, "C: " what the client says and "A: " what the
 // agent answers, and lets the client leave.
 func play(t *testing.T, conversation string) (*witnessed, Report) {
 	t.Helper()
-	w, agent := new(witnessed), newFakeAgent()
-	config := w.config()
-	config.Connect = connectTo(agent)
-	client, reports := serve(t, t.Context(), config)
+	w, agent := new(witnessed), fakeagent.New()
+	second := new(witnessed)
+	client, reports := serve(t, t.Context(), Config{Connect: connectTo(agent), Observers: []Observer{w, second}})
 	in := bufio.NewReader(client)
 	_, err := in.ReadString('\n')
 	require.NoError(t, err)
 	for line := range strings.Lines(conversation) {
 		switch who, text, _ := strings.Cut(line, ": "); who {
 		case "C":
-			send(t, client, text)
-			require.Equal(t, text, <-agent.heard)
+			fakeagent.Send(t, client, text)
+			require.Equal(t, text, <-agent.Heard)
 		case "A":
-			agent.say <- text
+			agent.Say <- text
 			got, err := in.ReadString('\n')
 			require.NoError(t, err)
 			require.Equal(t, text, got)
 		}
 	}
 	require.NoError(t, client.Close())
-	close(agent.gone)
-	return w, <-reports
+	close(agent.Gone)
+	report := <-reports
+	require.Equal(t, w, second, "each observer is told the same")
+	return w, report
 }
 
 func TestOperations(t *testing.T) {
@@ -68,6 +82,8 @@ func TestOperations(t *testing.T) {
 			[]Operation{{Verb: "PKSIGN", Keygrip: grip}}},
 		{"decryption", "C: setkey --another " + grip + " \nA: OK\nC: PkDecrypt\nA: INQUIRE CIPHERTEXT\nC: D x\nC: END\nA: OK\n",
 			[]Operation{{Verb: "PKDECRYPT", Keygrip: grip}}},
+		{"two keygrips, of which the agent takes the first", "C: SIGKEY " + grip + " " + strings.Repeat("1", 40) + "\nA: OK\nC: PKSIGN\nA: OK\n",
+			[]Operation{{Verb: "PKSIGN", Keygrip: grip}}},
 		{"refused", "C: SIGKEY " + grip + "\nA: OK\nC: PKSIGN --hash=x\n" + cancelled,
 			[]Operation{{Verb: "PKSIGN", Keygrip: grip, Code: 83886179, Words: "Operation cancelled <Pinentry>"}}},
 		{"error without words", "C: PKSIGN\nA: ERR 17\n", []Operation{{Verb: "PKSIGN", Code: 17}}},
@@ -80,37 +96,58 @@ func TestOperations(t *testing.T) {
 			start := time.Now()
 			w, report := play(t, test.conversation)
 			require.True(t, report.Began)
-			require.Equal(t, 1, w.began)
+			require.Equal(t, []uuid.UUID{report.ID}, w.began)
 			for i := range w.operations {
 				o := &w.operations[i]
+				begun := w.beginnings[i]
+				require.WithinDuration(t, o.At.Add(-o.Duration), begun.At, time.Millisecond)
+				require.Equal(t, Operation{Session: report.ID, Verb: o.Verb, Keygrip: o.Keygrip, At: begun.At}, begun)
+				require.Equal(t, report.ID, o.Session)
 				require.WithinRange(t, o.At, start, time.Now())
 				require.GreaterOrEqual(t, o.Duration, time.Duration(0))
 				require.Less(t, o.Duration, time.Since(start))
-				o.At, o.Duration = time.Time{}, 0
+				require.WithinRange(t, o.Asked, begun.At, o.At)
+				require.Equal(t, o.Unanswered, o.Left)
+				o.Session, o.At, o.Duration, o.Asked, o.Left = uuid.UUID{}, time.Time{}, 0, time.Time{}, false
 			}
 			require.Equal(t, test.want, w.operations)
+			require.Len(t, w.beginnings, len(w.operations), "each that began has ended")
 		})
 	}
 }
 
-// TestLooksAreNoSessions: what verifies the path gives no command.
+// TestLooksAreNoSessions: what verifies the path gives no command, and who asks whose it
+// is does not use the agent.
 func TestLooksAreNoSessions(t *testing.T) {
-	w, report := play(t, "")
-	require.False(t, report.Began)
-	require.Zero(t, w.began)
+	for _, conversation := range []string{"", "C: GETINFO restricted\nA: OK\n", "C: GETINFO restricted\nA: OK\nC: BYE\nA: OK\n"} {
+		w, report := play(t, conversation)
+		require.False(t, report.Began)
+		require.Empty(t, w.began)
+	}
+	w, report := play(t, "C: GETINFO restricted\nA: OK\nC: GETINFO version\nA: OK\n")
+	require.True(t, report.Began)
+	require.Equal(t, []uuid.UUID{report.ID}, w.began)
 	require.Empty(t, w.operations)
 }
 
+// unasked is told of no end.
+type unasked struct {
+	NopObserver
+	t *testing.T
+}
+
+func (u unasked) Operated(Operation) { u.t.Error("told") }
+
 // TestOperationsCostNothingElse: no line but an operation's answer allocates.
 func TestOperationsCostNothingElse(t *testing.T) {
-	o := operations{tell: func(Operation) { t.Error("told") }}
+	o := operations{observers: []Observer{unasked{t: t}}}
 	lines := [][]byte{
 		[]byte("SIGKEY " + grip + "\n"), []byte("SETKEY --another " + grip + "\n"), []byte("SETHASH 8 00\n"), []byte("RESET\n"),
 		[]byte("PKSIGN\n"), []byte("READKEY x\n"), []byte("x"), nil,
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for _, line := range lines {
-			o.command(line)
+			o.command(t.Context(), assuan.ParseCommand(line))
 		}
 	}))
 }

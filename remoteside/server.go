@@ -10,8 +10,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// defaultMaxSessions is how many sessions of one bridge are served at once.
-const defaultMaxSessions = 256
+// MaxSessions is the most sessions that one server serves at once, and so the
+// most conversations with the agent that the gpgs of one host can have open.
+//
+// gpg-agent does not raise its descriptor limit, which is 256 on macOS and 1024
+// on most Linux systems; it has 11 descriptors open when idle and needs one per
+// conversation and one for each key that it reads. At its limit it does worse
+// than refuse: it spins, logging "accept failed" some 100,000 times a second,
+// and PKSIGN fails. So a server stays at half of the smallest limit.
+const MaxSessions = 128
 
 // ConnectAgent opens a conversation with the local agent.
 type ConnectAgent func(ctx context.Context) (Agent, error)
@@ -22,32 +29,24 @@ type Config struct {
 	Log     *slog.Logger
 
 	// MaxSessions bounds the sessions served at once, and with them the
-	// connections to the agent; 0 means 256. Clients beyond it wait, accepted
-	// and not yet greeted: gpg has no timeout there, and one that is refused
-	// starts an agent of its own.
+	// connections to the agent; 0 means the constant MaxSessions. Further clients
+	// are accepted, but wait for their greeting, for which gpg has no timeout. A
+	// gpg that was refused would start an agent on the host.
 	MaxSessions int
 
-	// Ended, if set, is told of every session that has ended.
-	Ended func(Report)
+	Rules     []Rule     // applied after the guard
+	Observers []Observer // told in this order
 
-	// Began, if set, is told of every client that gives a command: most look
-	// whether there is anybody, or verify the path, and give none. Operated, if
-	// set, is told of every use of a secret key. Both are called in the midst
-	// of a conversation and must not block.
-	Began    func()
-	Operated func(Operation)
+	// Asking, if set, is called before the agent gets the last that it needs for the
+	// use of a secret key and so may ask its user for a PIN: the command PKSIGN, or the
+	// end of what PKDECRYPT is to decrypt. It returns "" to let that pass, or the ERR
+	// line that the client gets instead; the operation has no Asked then. It may wait a
+	// few seconds, but not after ctx has ended. Only this client waits with it, and is
+	// not seen to leave meanwhile.
+	Asking func(ctx context.Context, o Operation) string
 }
 
-// A Report is what is known of a session at its end. It holds no payload.
-type Report struct {
-	ID          uuid.UUID
-	Commands    uint64
-	Began       bool  // the client gave a command, and not only BYE was said in its place
-	Cause       error // nil: an orderly end
-	Unreachable error // why no agent could be reached; nil when it was
-}
-
-// A Server answers the clients of one bridge. Sessions are independent.
+// A Server serves the clients of one bridge. Sessions are independent of each other.
 type Server struct {
 	config Config
 	slots  chan struct{}
@@ -60,7 +59,7 @@ type Server struct {
 // NewServer returns a server without clients.
 func NewServer(config Config) *Server {
 	if config.MaxSessions <= 0 {
-		config.MaxSessions = defaultMaxSessions
+		config.MaxSessions = MaxSessions
 	}
 	return &Server{
 		config:   config,
@@ -78,26 +77,24 @@ func (srv *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) {
 		return
 	}
 	defer func() { <-srv.slots }()
-	s := newSession(conn, srv.config.Connect, srv.witness)
-	s.began, s.operations.tell = srv.config.Began, srv.config.Operated
+	s := newSession(conn, srv.config, srv.fulfil)
 	srv.add(s)
 	defer srv.remove(s)
-	cause := s.run(ctx)
-	srv.config.Log.Debug("session ended", "session", s.id, "commands", s.commands.Load(), "cause", cause, "unreachable", s.unreachable)
-	if srv.config.Ended != nil {
-		srv.config.Ended(Report{ID: s.id, Commands: s.commands.Load(), Began: s.begun, Cause: cause, Unreachable: s.unreachable})
+	report := s.run(ctx)
+	srv.config.Log.Debug("session ended", "session", report.ID, "commands", report.Commands, "cause", report.Cause, "unreachable", report.Unreachable)
+	for _, observer := range srv.config.Observers {
+		observer.Ended(report)
 	}
 }
 
-// takeSlot waits until one more session may be served. A client that has to
-// wait could not be the one that is expected for long, but that it came at all
-// tells the same: see Expect.
+// takeSlot waits until one more session may be served, and reports whether it may be.
+// A client that has to wait fulfils every Expectation; see there.
 func (srv *Server) takeSlot(ctx context.Context) bool {
 	select {
 	case srv.slots <- struct{}{}:
 		return true
 	default:
-		srv.witnessAny()
+		srv.fulfilAll()
 	}
 	select {
 	case srv.slots <- struct{}{}:
@@ -119,7 +116,7 @@ func (srv *Server) remove(s *session) {
 	delete(srv.sessions, s.id)
 }
 
-// A Status is a session as it stands.
+// A Status is the current state of a session.
 type Status struct {
 	ID       uuid.UUID
 	State    string
@@ -137,18 +134,19 @@ func (srv *Server) Sessions() []Status {
 	return statuses
 }
 
-// An Expectation waits for a comment to arrive at this server. Sent through
-// the host's socket path, it tells whether that path still leads here: an agent
-// ignores comments, so it does no harm wherever it ends. When all sessions are
-// busy and the comment would have to wait, any client that arrives fulfils it:
-// it found the way, too.
+// An Expectation waits for a comment to arrive at this server. A comment that is sent
+// to the socket on the host tells whether that path still leads here. It does no harm
+// wherever else it arrives, since an agent ignores comments. While there are as many
+// sessions as there may be, the comment would have to wait; then any client that
+// arrives fulfils the expectation, since it came by the same path.
 type Expectation struct {
 	Comment []byte          // the line to send, with its LF
-	Seen    <-chan struct{} // closed when it arrived here
+	Seen    <-chan struct{} // closed when the comment has arrived
 	srv     *Server
 }
 
-// Expect makes a comment that nobody can guess. The caller must Drop it.
+// Expect returns an Expectation of a comment that nobody can guess. The caller must
+// Drop it.
 func (srv *Server) Expect() *Expectation {
 	comment := "# gpg-bridge " + uuid.NewString()
 	seen := make(chan struct{})
@@ -158,15 +156,15 @@ func (srv *Server) Expect() *Expectation {
 	return &Expectation{Comment: []byte(comment + "\n"), Seen: seen, srv: srv}
 }
 
-// Drop stops the waiting.
+// Drop ends the expectation.
 func (e *Expectation) Drop() {
 	e.srv.mu.Lock()
 	defer e.srv.mu.Unlock()
 	delete(e.srv.expected, string(bytes.TrimSpace(e.Comment)))
 }
 
-// witness looks whether a client's comment is an expected one.
-func (srv *Server) witness(line []byte) {
+// fulfil fulfils the expectation of this comment, if there is one.
+func (srv *Server) fulfil(line []byte) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	comment := string(bytes.TrimSpace(line))
@@ -176,8 +174,8 @@ func (srv *Server) witness(line []byte) {
 	}
 }
 
-// witnessAny fulfils all expectations.
-func (srv *Server) witnessAny() {
+// fulfilAll fulfils all expectations.
+func (srv *Server) fulfilAll() {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	for comment, seen := range srv.expected {

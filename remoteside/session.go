@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,83 +15,80 @@ import (
 	"gpg-bridge/assuan"
 )
 
-// writeBuffer is the size of the buffer in front of the client, in bytes. A
-// burst that fits leaves as one write; with its SSH framing it also fits the
-// 4 KiB that x/crypto/ssh writes at once.
+// writeBuffer is the size, in bytes, of the buffer for what is sent to the client.
+// A burst that fits leaves in one write; together with the SSH framing, that fits
+// the 4 KiB that x/crypto/ssh writes at once.
 const writeBuffer = 4000
 
-// patience is how long a session lives on after the client's last byte. A
-// client that is gone and one that only closed its sending half look the same,
-// so a pending answer may still arrive; but an open pinentry, which nobody
-// waits for any more, must go away.
-const patience = 500 * time.Millisecond
-
-// The causes when one side left while the other waited for it.
-var (
-	errClientGone = errors.New("the client left before the agent had answered")
-	errAgentGone  = errors.New("the agent left before it had answered")
-)
-
-// A session is one client's conversation. Its pumps, run's two goroutines, are
-// the only ones that step the machine.
+// A session is one client's conversation. Only its pumps, run's two goroutines,
+// step the machine.
 type session struct {
-	id      uuid.UUID
-	client  io.ReadWriteCloser
-	connect ConnectAgent
-	comment func(line []byte) // called with the client's comments; see Server.Expect
+	id        uuid.UUID
+	client    io.ReadWriteCloser
+	connect   ConnectAgent
+	rules     []Rule
+	observers []Observer
+	comment   func(line []byte) // called with the client's comments; see Server.Expect
 
 	closeClient func() error
 	agent       Agent // set by actConnect, before the pumps start
 
-	// mu is held for one whole step with the write that its action makes. It
-	// is never held while reading, and breakIO never takes it. Lock order: a
+	// mu is held for one whole step, including the write that its action makes.
+	// It is never held while reading, and breakIO never locks it. Lock order: a
 	// session's mu, then its agent's.
 	mu          sync.Mutex
 	state       state
-	cause       error             // why the session left its normal states; the first one
-	in          assuan.LineBuffer // filled by pumpClient, taken from by both pumps
+	cause       error             // the first reason for which the session left its normal states
+	in          assuan.LineBuffer // filled by pumpClient; both pumps take lines from it
 	out         *bufio.Writer
-	taken       sync.Cond // a line was taken from in, or the session ended
-	instead     string    // what the client gets for the agent's next OK or ERR
-	clientDone  bool      // the client has sent its last byte
-	farewell    bool      // BYE was said
-	silent      bool      // it was said in the client's place: the answer is nobody's
-	unreachable error     // why noAgent stands in
+	taken       sync.Cond // a line was taken from in, or the session has ended
+	leaving     clientState
+	refusal     string // not "": the inquiry was cancelled, and this is the client's answer instead of the agent's
+	begun       bool   // the client has used the agent
+	unreachable error  // why agent is a noAgent
 	operations  operations
 
-	begun bool   // the client has given a command
-	began func() // called then; may be nil
-
-	impatience *time.Timer // breaks the connections when patience is over; run's
-
-	broken   atomic.Pointer[error] // why the connections were closed from outside
-	seen     atomic.Uint32         // a copy of state, so that a stuck write cannot hide it
+	linger   *time.Timer           // calls breakIO after lingerTime; owned by run's goroutine
+	broken   atomic.Pointer[error] // see breakIO
+	seen     atomic.Uint32         // a copy of state, to be read while a blocked write holds mu
 	commands atomic.Uint64
 }
 
-func newSession(client io.ReadWriteCloser, connect ConnectAgent, comment func([]byte)) *session {
+func newSession(client io.ReadWriteCloser, config Config, comment func([]byte)) *session {
 	s := &session{
 		id:          uuid.New(),
 		client:      client,
-		connect:     connect,
+		connect:     config.Connect,
+		rules:       config.Rules,
+		observers:   config.Observers,
 		comment:     comment,
 		closeClient: sync.OnceValue(client.Close),
 		out:         bufio.NewWriterSize(client, writeBuffer),
 	}
+	s.operations = operations{session: s.id, observers: config.Observers, asking: config.Asking}
 	s.taken.L = &s.mu
 	return s
 }
 
-// run owns the session: it connects to the agent, pumps until both sides have
-// ended, and returns why; nil is an orderly end. When ctx ends, so does run.
-func (s *session) run(ctx context.Context) error {
+// An input is the line that an event is about. A client's line is parsed in deliver,
+// before it enters the machine, and nowhere after that.
+type input struct {
+	line    []byte         // with its LF
+	more    bool           // of the agent's: another complete line was already read
+	command assuan.Command // of the client's, outside an inquiry
+	answer  assuan.Answer  // of the client's, inside an inquiry
+}
+
+// run owns the session: it connects to the agent, runs the pumps until both sides
+// have ended, and returns a report. When ctx ends, so does run.
+func (s *session) run(ctx context.Context) Report {
 	stopClient := context.AfterFunc(ctx, func() {
 		s.noteBroken(context.Cause(ctx))
 		_ = s.closeClient()
 	})
 	defer stopClient()
 	s.mu.Lock()
-	s.step(ctx, evClientSocketConnected, nil, false)
+	s.step(ctx, evClientSocketConnected, input{})
 	ended := s.state.final()
 	s.mu.Unlock()
 	if !ended {
@@ -103,34 +99,27 @@ func (s *session) run(ctx context.Context) error {
 		s.pumpClient(ctx)
 		agentPump.Wait()
 	}
-	if s.impatience != nil {
-		s.impatience.Stop()
+	if s.linger != nil {
+		s.linger.Stop()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if lazy, ok := s.agent.(*lazyAgent); ok {
+		s.unreachable = lazy.unreachable()
+	}
 	s.operations.end()
-	return s.cause
+	return Report{ID: s.id, Commands: s.commands.Load(), Began: s.begun, Cause: s.cause, Unreachable: s.unreachable}
 }
 
-// breakIO closes both connections; the pumps wake and do the rest. The first
-// cause counts, before whatever the broken connections then say. The agent goes
-// first: closing it never waits, whatever the client's link is like.
-func (s *session) breakIO(cause error) {
-	s.noteBroken(cause)
-	_ = s.agent.Close()
-	_ = s.closeClient()
-}
-
-// noteBroken says why, before it can be seen that.
-func (s *session) noteBroken(cause error) { s.broken.CompareAndSwap(nil, &cause) }
-
-// pumpClient reads the client until it, or the session, has ended. It reads on
-// while the agent works, so far as the buffer has room: only so is a client
-// that leaves noticed. One that leaves 32 KiB of unread commands behind, which no
-// gpg does, is noticed when the agent has answered, and so served as the agent
-// itself would: what it reads in its socket's buffer is a command, whoever is
-// still there. One that leaves while the agent takes nothing of its answer is
-// noticed when that write is given up.
+// pumpClient reads the client until the client or the session has ended. It also
+// reads while the agent works, as long as the buffer has room, since it could not
+// notice otherwise that the client leaves.
+//
+// Two cases are noticed later. A client that leaves after sending 32 KiB of further
+// commands, which no gpg does, is noticed when the agent has answered; the agent
+// itself would not notice it either while it has commands to read. A client
+// that leaves while the agent does not read its answer to an inquiry is noticed when
+// that write times out.
 func (s *session) pumpClient(ctx context.Context) {
 	for {
 		space := s.awaitSpace()
@@ -144,7 +133,8 @@ func (s *session) pumpClient(ctx context.Context) {
 	}
 }
 
-// awaitSpace returns room to read into, or none when the session has ended.
+// awaitSpace waits until there is space to read into. It returns none when the
+// session has ended.
 func (s *session) awaitSpace() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,28 +147,29 @@ func (s *session) awaitSpace() []byte {
 	return nil
 }
 
-// received takes over what pumpClient has read, and reports whether there can
-// be more.
+// received handles what pumpClient has read, and reports whether to read on.
 func (s *session) received(ctx context.Context, n int, err error) bool {
 	done := errors.Is(err, io.EOF)
 	if done {
-		// Before mu is asked for: whoever holds it may be stuck in a write to
-		// this very client.
-		s.impatience = time.AfterFunc(patience, func() { s.breakIO(errClientGone) })
+		// Before mu, whose holder may be blocked in a write to this client.
+		s.linger = time.AfterFunc(lingerTime, func() { s.breakIO(errClientGone) })
 		err = nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.in.Commit(n)
-	s.clientDone = done
+	if done {
+		s.leaving.on(clientEOF)
+		s.operations.leave()
+	}
 	s.drain(ctx)
 	if err != nil {
 		s.lost(ctx, fmt.Errorf("connection to the client lost: %w", err))
 	}
-	return err == nil && !s.clientDone && !s.state.final()
+	return err == nil && !done && !s.state.final()
 }
 
-// pumpAgent reads the agent until it has closed.
+// pumpAgent reads the agent until the agent or the session has ended.
 func (s *session) pumpAgent(ctx context.Context) {
 	for {
 		line, more, err := s.agent.ReadLine()
@@ -188,8 +179,8 @@ func (s *session) pumpAgent(ctx context.Context) {
 	}
 }
 
-// answered takes over what pumpAgent has read, then the lines of the client's
-// that waited for it, and reports whether there can be more.
+// answered handles what pumpAgent has read, and then the client's lines that had to
+// wait for that. It reports whether to read on.
 func (s *session) answered(ctx context.Context, line []byte, more bool, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,39 +188,18 @@ func (s *session) answered(ctx context.Context, line []byte, more bool, err erro
 		s.lost(ctx, err)
 		return false
 	}
-	s.step(ctx, evAgentResponseComplete, line, more)
+	s.step(ctx, evAgentResponseComplete, input{line: line, more: more})
 	s.drain(ctx)
 	return !s.state.final()
 }
 
-// lost delivers the end of a connection. It is an orderly one when the agent
-// closed between two responses, and whenever nobody is left to be served.
-func (s *session) lost(ctx context.Context, err error) {
-	ev := evCleanupRequested
-	switch {
-	case s.state.final():
-	case s.broken.Load() != nil:
-		if !s.farewell {
-			_ = s.fail(err) // the cause is breakIO's
-		}
-	case s.clientDone && !s.farewell:
-		_ = s.fail(errClientGone)
-	case s.state == stateBufferingInquire && errors.Is(err, io.EOF):
-		ev = s.fail(errAgentGone)
-	case s.clientDone, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-	default:
-		ev = s.fail(err)
-	}
-	s.step(ctx, ev, nil, false)
-}
-
-// drain hands the client's lines to the machine for as long as it takes them.
+// drain gives the client's lines to the machine for as long as it takes them.
 func (s *session) drain(ctx context.Context) {
 	defer s.taken.Signal()
-	for s.state.takesLines() && !s.parting() {
+	for s.state.takesLines() && !s.isOver() {
 		line, err := s.in.Next()
 		if err != nil {
-			s.step(ctx, s.fail(fmt.Errorf("the client: %w", err)), nil, false)
+			s.step(ctx, s.fail(fmt.Errorf("the client: %w", err)), input{})
 			return
 		}
 		if line == nil {
@@ -241,44 +211,36 @@ func (s *session) drain(ctx context.Context) {
 	}
 }
 
-// parting reports whether the agent has taken note of a BYE, and is about to
-// close: as for libassuan, nothing that the client sent behind it counts.
-func (s *session) parting() bool { return s.farewell && s.state == stateReady }
-
-// deliver gives the machine one complete line.
+// deliver gives the machine one complete line of the client's.
 func (s *session) deliver(ctx context.Context, line []byte) {
 	switch {
 	case assuan.Ignorable(line):
 		s.comment(line)
-	case s.state == stateBufferingInquire && continuesAnswer(line):
-		s.step(ctx, evClientDataPartial, line, true)
+	case s.state == stateBufferingInquire:
+		in := input{line: line, answer: assuan.AnswerOf(line)}
+		if continuesAnswer(in) {
+			s.step(ctx, evClientDataPartial, in)
+		} else {
+			s.step(ctx, evClientDataComplete, in)
+		}
 	default:
 		if s.state == stateReady {
-			s.step(ctx, evClientDataStart, nil, false)
+			s.step(ctx, evClientDataStart, input{})
 		}
-		s.step(ctx, evClientDataComplete, line, false)
+		s.step(ctx, evClientDataComplete, input{line: line, command: assuan.ParseCommand(line)})
 	}
 }
 
-// incomplete tells the machine that a part of a line is all there is.
+// incomplete handles that there is no complete line of the client's left.
 func (s *session) incomplete(ctx context.Context) {
 	switch {
-	case s.clientDone && s.state == stateReady:
-		s.part(ctx)
-	case s.clientDone:
-		s.step(ctx, evCleanupRequested, nil, false)
+	case s.leaving.closed() && s.state == stateReady:
+		s.sayBye(ctx)
+	case s.leaving.closed():
+		s.step(ctx, evCleanupRequested, input{})
 	case s.state == stateReady && beginsCommand(s.in.Pending()):
-		s.step(ctx, evClientDataStart, nil, false)
+		s.step(ctx, evClientDataStart, input{})
 	case s.state == stateBufferingCommand:
-		s.step(ctx, evClientDataPartial, nil, false)
-	}
-}
-
-// part says BYE in the place of a client that left without it, as any other
-// command; the agent then closes.
-func (s *session) part(ctx context.Context) {
-	if !s.farewell {
-		s.silent = true
-		s.deliver(ctx, []byte("BYE\n"))
+		s.step(ctx, evClientDataPartial, input{})
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/agentside"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 	"gpg-bridge/remoteside"
 )
 
@@ -29,13 +29,13 @@ type stage struct {
 // itself.
 func newStage(t *testing.T, withAgent bool) *stage {
 	t.Helper()
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	agentSocket := filepath.Join(dir, "S.agent")
 	s := &stage{reports: make(chan remoteside.Report, 1)}
 	agent := &agentside.Agent{Locator: &agentside.Locator{AgentSocket: agentSocket}}
 	srv := remoteside.NewServer(remoteside.Config{
-		Log:   slog.New(slog.DiscardHandler),
-		Ended: func(r remoteside.Report) { s.reports <- r },
+		Log:       slog.New(slog.DiscardHandler),
+		Observers: []remoteside.Observer{onEnd{ended: func(r remoteside.Report) { s.reports <- r }}},
 		Connect: func(ctx context.Context) (remoteside.Agent, error) {
 			return agent.Connect(ctx)
 		},
@@ -61,6 +61,14 @@ func newStage(t *testing.T, withAgent bool) *stage {
 	}
 	return s
 }
+
+// onEnd is told of sessions that have ended.
+type onEnd struct {
+	remoteside.NopObserver
+	ended func(remoteside.Report)
+}
+
+func (o onEnd) Ended(r remoteside.Report) { o.ended(r) }
 
 // prove is what an agent says before a session is anybody's.
 func (e *end) prove() error {

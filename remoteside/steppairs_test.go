@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/assuan"
+	"gpg-bridge/internal/testkit/fakeagent"
 )
 
 var errTest = errors.New("test")
@@ -19,7 +20,7 @@ type outcome struct {
 	closed        bool   // both of them, once
 	cause         error
 	violation     bool   // cause is the *ViolationError of the pair
-	instead       string // what waits for the agent's OK or ERR
+	refusal       string // what waits for the agent's OK or ERR
 }
 
 // pairs holds what must come of the listed pairs, but for the columns of close
@@ -30,8 +31,8 @@ var pairs = []struct {
 	line  string
 	want  outcome
 }{
-	{stateDisconnected, evClientSocketConnected, "", outcome{state: stateReady, client: testGreeting}},
-	{stateConnectingToAgent, evAgentGreetingOK, "", outcome{state: stateReady, client: testGreeting}},
+	{stateDisconnected, evClientSocketConnected, "", outcome{state: stateReady, client: fakeagent.Greeting}},
+	{stateConnectingToAgent, evAgentGreetingOK, "", outcome{state: stateReady, client: fakeagent.Greeting}},
 	{stateReady, evClientDataStart, "", outcome{state: stateBufferingCommand}},
 	{stateBufferingCommand, evClientDataPartial, "", outcome{state: stateBufferingCommand}},
 	{stateBufferingCommand, evClientDataComplete, "NOP\n", outcome{state: stateWaitingForAgent, agent: "NOP\n"}},
@@ -39,8 +40,8 @@ var pairs = []struct {
 	{stateBufferingInquire, evClientDataPartial, "D x\n", outcome{state: stateBufferingInquire, agent: "D x\n"}},
 	{stateBufferingInquire, evClientDataComplete, "END\n", outcome{state: stateWaitingForAgent, agent: "END\n"}},
 	{stateBufferingInquire, evClientDataComplete, "cancel\n", outcome{state: stateWaitingForAgent, agent: "cancel\n"}},
-	{stateBufferingInquire, evClientDataComplete, "NOP\n", outcome{state: stateWaitingForAgent, agent: "CAN\n", instead: assuan.ErrUnexpected}},
-	{stateBufferingInquire, evClientDataComplete, "D %\n", outcome{state: stateWaitingForAgent, agent: "CAN\n", instead: assuan.ErrSyntax}},
+	{stateBufferingInquire, evClientDataComplete, "NOP\n", outcome{state: stateWaitingForAgent, agent: "CAN\n", refusal: assuan.ErrUnexpected}},
+	{stateBufferingInquire, evClientDataComplete, "D %\n", outcome{state: stateWaitingForAgent, agent: "CAN\n", refusal: assuan.ErrSyntax}},
 	{stateSendingToAgent, evWriteOK, "", outcome{state: stateWaitingForAgent}},
 	{stateSendingToAgent, evAgentResponseComplete, assuan.ErrForbidden, outcome{state: stateReady, client: assuan.ErrForbidden}},
 	{stateWaitingForAgent, evAgentResponseComplete, "OK\n", outcome{state: stateReady, client: "OK\n"}},
@@ -97,18 +98,18 @@ func checkPair(t *testing.T, s state, e event, line string, want outcome) {
 	if e == evErrorOccurred {
 		require.Equal(t, e, ses.fail(errTest))
 	}
-	ses.step(t.Context(), e, []byte(line), false)
+	ses.step(t.Context(), e, inputOf(line))
 	require.Equal(t, want.state.String(), ses.state.String())
 	require.Equal(t, uint32(want.state), ses.seen.Load())
 	require.Equal(t, want.client, client.String())
-	require.Equal(t, want.agent, agent.written())
-	require.Equal(t, want.instead, ses.instead)
+	require.Equal(t, want.agent, agent.Written())
+	require.Equal(t, want.refusal, ses.refusal)
 	closes := 0
 	if want.closed {
 		closes = 1
 	}
-	require.Equal(t, closes, client.closes, "closes of the client")
-	require.Equal(t, closes, agent.closes, "closes of the agent")
+	require.Equal(t, closes, client.Closes, "closes of the client")
+	require.Equal(t, closes, agent.Closes, "closes of the agent")
 	if want.violation {
 		require.Equal(t, &ViolationError{State: s.String(), Event: e.String()}, ses.cause)
 		require.Contains(t, ses.cause.Error(), e.String())
@@ -117,10 +118,16 @@ func checkPair(t *testing.T, s state, e event, line string, want outcome) {
 	require.Equal(t, want.cause, ses.cause)
 }
 
+// inputOf is a line that may be anybody's.
+func inputOf(text string) input {
+	line := []byte(text)
+	return input{line: line, command: assuan.ParseCommand(line), answer: assuan.AnswerOf(line)}
+}
+
 // sessionIn returns a session in a state, and what records its two sides.
-func sessionIn(s state) (*session, *recordConn, *fakeAgent) {
-	client, agent := &recordConn{}, newFakeAgent()
-	ses := newSession(client, connectTo(agent), func([]byte) {})
+func sessionIn(s state) (*session, *recordConn, *fakeagent.Agent) {
+	client, agent := &recordConn{}, fakeagent.New()
+	ses := newSession(client, Config{Connect: connectTo(agent)}, func([]byte) {})
 	ses.state, ses.agent = s, agent
 	ses.seen.Store(uint32(s))
 	return ses, client, agent
@@ -134,7 +141,7 @@ func TestStepFailures(t *testing.T) {
 		event               event
 		line                string
 		clientErr, agentErr error
-		clientDone, silent  bool
+		leaving             clientState
 		cause               error
 	}{
 		"greeting":             {state: stateConnectingToAgent, event: evAgentGreetingOK, clientErr: errTest, cause: errTest},
@@ -143,20 +150,20 @@ func TestStepFailures(t *testing.T) {
 		"answer":               {state: stateBufferingInquire, event: evClientDataComplete, line: "END\n", agentErr: errTest, cause: errTest},
 		"refused answer":       {state: stateBufferingInquire, event: evClientDataComplete, line: "NOP\n", agentErr: errTest, cause: errTest},
 		"command to nobody":    {state: stateBufferingCommand, event: evClientDataComplete, line: "NOP\n", agentErr: io.EOF, cause: errAgentGone},
-		"silent BYE to nobody": {state: stateBufferingCommand, event: evClientDataComplete, line: "BYE\n", agentErr: io.EOF, clientDone: true, silent: true},
+		"silent BYE to nobody": {state: stateBufferingCommand, event: evClientDataComplete, line: "BYE\n", agentErr: io.EOF, leaving: clientByeForIt},
 		"refusal":              {state: stateBufferingCommand, event: evClientDataComplete, line: "INPUT\n", clientErr: errTest, cause: errTest},
 		"status":               {state: stateWaitingForAgent, event: evAgentResponseComplete, line: "S x\n", clientErr: errTest, cause: errTest},
 		"response":             {state: stateWaitingForAgent, event: evAgentResponseComplete, line: "OK\n", clientErr: errTest, cause: errTest},
-		"response to who left": {state: stateWaitingForAgent, event: evAgentResponseComplete, line: "OK\n", clientErr: errTest, clientDone: true},
+		"response to who left": {state: stateWaitingForAgent, event: evAgentResponseComplete, line: "OK\n", clientErr: errTest, leaving: clientClosed},
 		"inquiry":              {state: stateWaitingForAgent, event: evAgentResponseComplete, line: "INQUIRE x\n", clientErr: errTest, cause: errTest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ses, client, agent := sessionIn(c.state)
-			client.writeErr, agent.writeErr = c.clientErr, c.agentErr
-			ses.clientDone, ses.silent = c.clientDone, c.silent
-			ses.step(t.Context(), c.event, []byte(c.line), false)
+			client.WriteErr, agent.WriteErr = c.clientErr, c.agentErr
+			ses.leaving = c.leaving
+			ses.step(t.Context(), c.event, inputOf(c.line))
 			require.Equal(t, stateDisconnected, ses.state)
-			require.Equal(t, [2]int{1, 1}, [2]int{client.closes, agent.closes})
+			require.Equal(t, [2]int{1, 1}, [2]int{client.Closes, agent.Closes})
 			require.ErrorIs(t, ses.cause, c.cause)
 		})
 	}
@@ -182,18 +189,18 @@ func checkClose(t *testing.T, s state, e event, broken string) {
 	errClient, errAgent := errors.New("client stuck"), errors.New("agent stuck")
 	ses, client, agent := sessionIn(s)
 	if broken == "client" || broken == "both" {
-		client.closeErr = errClient
+		client.CloseErr = errClient
 	}
 	if broken == "agent" || broken == "both" {
-		agent.closeErr = errAgent
+		agent.CloseErr = errAgent
 	}
 	if e == evErrorOccurred {
 		_ = ses.fail(errTest)
 	}
-	ses.step(t.Context(), e, nil, false)
+	ses.step(t.Context(), e, input{})
 	completeRelease(t, ses)
 
-	require.Equal(t, [2]int{1, 1}, [2]int{client.closes, agent.closes})
+	require.Equal(t, [2]int{1, 1}, [2]int{client.Closes, agent.Closes})
 	if broken == "" {
 		require.Equal(t, stateDisconnected, ses.state)
 	} else {
@@ -211,30 +218,30 @@ func checkClose(t *testing.T, s state, e event, broken string) {
 
 	// Late news change nothing.
 	ended, cause := ses.state, ses.cause
-	ses.step(t.Context(), evErrorOccurred, nil, false)
-	ses.step(t.Context(), evCleanupRequested, nil, false)
+	ses.step(t.Context(), evErrorOccurred, input{})
+	ses.step(t.Context(), evCleanupRequested, input{})
 	ses.lost(t.Context(), errors.New("late"))
 	require.Equal(t, ended, ses.state)
 	require.Equal(t, cause, ses.cause)
-	require.Equal(t, [2]int{1, 1}, [2]int{client.closes, agent.closes})
+	require.Equal(t, [2]int{1, 1}, [2]int{client.Closes, agent.Closes})
 }
 
 // completeRelease does what the step that led to Error or Closing goes on to
 // do: a session stands there for as long as that step lasts.
 func completeRelease(t *testing.T, ses *session) {
 	if ses.state == stateError {
-		ses.step(t.Context(), evCleanupRequested, nil, false)
+		ses.step(t.Context(), evCleanupRequested, input{})
 	}
 	if ses.state == stateClosing {
-		ses.step(t.Context(), ses.teardown(), nil, false)
+		ses.step(t.Context(), ses.teardown(), input{})
 	}
 }
 
 // TestBenignClose: a side that was closed already has been released.
 func TestBenignClose(t *testing.T) {
 	ses, client, _ := sessionIn(stateReady)
-	client.closeErr = io.EOF
-	ses.step(t.Context(), evCleanupRequested, nil, false)
+	client.CloseErr = io.EOF
+	ses.step(t.Context(), evCleanupRequested, input{})
 	require.Equal(t, stateDisconnected, ses.state)
 	require.NoError(t, ses.cause)
 }

@@ -2,7 +2,6 @@ package remoteside
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"testing"
@@ -10,37 +9,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 	"gpg-bridge/assuan"
+	"gpg-bridge/internal/testkit/fakeagent"
 )
-
-// duplex is a connection of two halves, so that one can be closed alone. Its
-// pipes work in virtual time.
-type duplex struct {
-	*io.PipeReader
-	*io.PipeWriter
-}
-
-func (d duplex) Close() error { return errors.Join(d.PipeReader.Close(), d.PipeWriter.Close()) }
-
-func duplexPair() (client, server duplex) {
-	toServer, fromClient := io.Pipe()
-	toClient, fromServer := io.Pipe()
-	return duplex{toClient, fromClient}, duplex{toServer, fromServer}
-}
 
 // inSession runs a session with an agent in virtual time. It begins when the
 // client has been greeted.
-func inSession(t *testing.T, test func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error)) {
+func inSession(t *testing.T, test func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error)) {
 	synctest.Test(t, func(t *testing.T) {
-		client, server := duplexPair()
-		agent := newFakeAgent()
-		s := newSession(server, connectTo(agent), func([]byte) {})
+		client, server := fakeagent.Pair()
+		agent := fakeagent.New()
+		s := newSession(server, Config{Connect: connectTo(agent)}, func([]byte) {})
 		ended := make(chan error, 1)
-		go func() { ended <- s.run(t.Context()) }()
-		receive(t, client, testGreeting)
+		go func() { ended <- s.run(t.Context()).Cause }()
+		fakeagent.Receive(t, client, fakeagent.Greeting)
 		test(t, client, agent, ended)
 		synctest.Wait()
-		<-agent.done
+		<-agent.Done
 		_ = client.Close()
 	})
 }
@@ -48,34 +34,34 @@ func inSession(t *testing.T, test func(t *testing.T, client duplex, agent *fakeA
 // TestPatience: who leaves while the agent works is waited for half a second,
 // and then the agent is left, which makes pinentry go away.
 func TestPatience(t *testing.T) {
-	inSession(t, func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error) {
-		send(t, client, "PKSIGN\n")
-		require.Equal(t, "PKSIGN\n", <-agent.heard)
+	inSession(t, func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error) {
+		fakeagent.Send(t, client, "PKSIGN\n")
+		require.Equal(t, "PKSIGN\n", <-agent.Heard)
 		start := time.Now()
 		require.NoError(t, client.Close())
-		<-agent.done
+		<-agent.Done
 		require.Equal(t, 500*time.Millisecond, time.Since(start))
 		require.ErrorIs(t, <-ended, errClientGone)
-		require.Empty(t, agent.heard)
+		require.Empty(t, agent.Heard)
 	})
 }
 
 // TestHalfClosedClient: an answer within the patience still arrives, and the
 // farewell that the client did not say is said.
 func TestHalfClosedClient(t *testing.T) {
-	inSession(t, func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error) {
-		send(t, client, "PKSIGN\n")
-		require.Equal(t, "PKSIGN\n", <-agent.heard)
+	inSession(t, func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error) {
+		fakeagent.Send(t, client, "PKSIGN\n")
+		require.Equal(t, "PKSIGN\n", <-agent.Heard)
 		require.NoError(t, client.PipeWriter.Close())
 		time.Sleep(400 * time.Millisecond)
-		agent.say <- "D x\n"
-		receive(t, client, "D x\n")
-		agent.say <- "OK\n"
-		receive(t, client, "OK\n")
-		require.Equal(t, "BYE\n", <-agent.heard)
-		agent.say <- "OK closing connection\n"
-		close(agent.gone)
-		receiveEOF(t, client)
+		agent.Say <- "D x\n"
+		fakeagent.Receive(t, client, "D x\n")
+		agent.Say <- "OK\n"
+		fakeagent.Receive(t, client, "OK\n")
+		require.Equal(t, "BYE\n", <-agent.Heard)
+		agent.Say <- "OK closing connection\n"
+		close(agent.Gone)
+		fakeagent.ReceiveEOF(t, client)
 		require.NoError(t, <-ended)
 	})
 }
@@ -84,21 +70,21 @@ func TestHalfClosedClient(t *testing.T) {
 func TestClientGoneInReady(t *testing.T) {
 	for name, agentLeaves := range map[string]bool{"agent leaves": true, "agent stays": false} {
 		t.Run(name, func(t *testing.T) {
-			inSession(t, func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error) {
+			inSession(t, func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error) {
 				start := time.Now()
 				require.NoError(t, client.Close())
-				require.Equal(t, "BYE\n", <-agent.heard)
-				agent.say <- "OK closing connection\n"
+				require.Equal(t, "BYE\n", <-agent.Heard)
+				agent.Say <- "OK closing connection\n"
 				if agentLeaves {
-					close(agent.gone)
+					close(agent.Gone)
 				}
 				require.NoError(t, <-ended)
 				if agentLeaves {
 					require.Zero(t, time.Since(start))
 				} else {
-					require.Equal(t, patience, time.Since(start))
+					require.Equal(t, lingerTime, time.Since(start))
 				}
-				require.Empty(t, agent.heard)
+				require.Empty(t, agent.Heard)
 			})
 		})
 	}
@@ -106,58 +92,58 @@ func TestClientGoneInReady(t *testing.T) {
 
 // TestClientGoneInInquiry: there is nothing to wait for.
 func TestClientGoneInInquiry(t *testing.T) {
-	inSession(t, func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error) {
-		send(t, client, "PKDECRYPT\n")
-		require.Equal(t, "PKDECRYPT\n", <-agent.heard)
-		agent.say <- "INQUIRE CIPHERTEXT\n"
-		receive(t, client, "INQUIRE CIPHERTEXT\n")
+	inSession(t, func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error) {
+		fakeagent.Send(t, client, "PKDECRYPT\n")
+		require.Equal(t, "PKDECRYPT\n", <-agent.Heard)
+		agent.Say <- "INQUIRE CIPHERTEXT\n"
+		fakeagent.Receive(t, client, "INQUIRE CIPHERTEXT\n")
 		start := time.Now()
 		require.NoError(t, client.Close())
 		require.NoError(t, <-ended)
 		require.Zero(t, time.Since(start))
-		require.Equal(t, "PKDECRYPT\n", agent.written())
+		require.Equal(t, "PKDECRYPT\n", agent.Written())
 	})
 }
 
 // TestNoResponseTimeout: a human may be looking at pinentry, or the client
 // thinking about its next command.
 func TestNoResponseTimeout(t *testing.T) {
-	inSession(t, func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error) {
+	inSession(t, func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error) {
 		time.Sleep(time.Hour)
-		send(t, client, "PKSIGN\n")
+		fakeagent.Send(t, client, "PKSIGN\n")
 		time.Sleep(time.Hour)
-		agent.say <- "INQUIRE CIPHERTEXT\n"
-		receive(t, client, "INQUIRE CIPHERTEXT\n")
+		agent.Say <- "INQUIRE CIPHERTEXT\n"
+		fakeagent.Receive(t, client, "INQUIRE CIPHERTEXT\n")
 		time.Sleep(time.Hour)
-		send(t, client, "END\n")
+		fakeagent.Send(t, client, "END\n")
 		time.Sleep(time.Hour)
-		agent.say <- "OK\n"
-		receive(t, client, "OK\n")
-		send(t, client, "BYE\n")
+		agent.Say <- "OK\n"
+		fakeagent.Receive(t, client, "OK\n")
+		fakeagent.Send(t, client, "BYE\n")
 		synctest.Wait()
-		agent.say <- "OK closing connection\n"
-		receive(t, client, "OK closing connection\n")
-		close(agent.gone)
+		agent.Say <- "OK closing connection\n"
+		fakeagent.Receive(t, client, "OK closing connection\n")
+		close(agent.Gone)
 		require.NoError(t, <-ended)
-		receiveEOF(t, client)
+		fakeagent.ReceiveEOF(t, client)
 	})
 }
 
 // TestAgentLeaves: between two responses in order, within one not.
 func TestAgentLeaves(t *testing.T) {
-	inSession(t, func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error) {
-		close(agent.gone)
+	inSession(t, func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error) {
+		close(agent.Gone)
 		require.NoError(t, <-ended)
-		receiveEOF(t, client)
+		fakeagent.ReceiveEOF(t, client)
 	})
-	inSession(t, func(t *testing.T, client duplex, agent *fakeAgent, ended <-chan error) {
-		send(t, client, "PKDECRYPT\n")
-		require.Equal(t, "PKDECRYPT\n", <-agent.heard)
-		agent.say <- "INQUIRE CIPHERTEXT\n"
-		receive(t, client, "INQUIRE CIPHERTEXT\n")
-		close(agent.gone)
+	inSession(t, func(t *testing.T, client fakeagent.Duplex, agent *fakeagent.Agent, ended <-chan error) {
+		fakeagent.Send(t, client, "PKDECRYPT\n")
+		require.Equal(t, "PKDECRYPT\n", <-agent.Heard)
+		agent.Say <- "INQUIRE CIPHERTEXT\n"
+		fakeagent.Receive(t, client, "INQUIRE CIPHERTEXT\n")
+		close(agent.Gone)
 		require.Equal(t, errAgentGone, <-ended)
-		receiveEOF(t, client)
+		fakeagent.ReceiveEOF(t, client)
 	})
 }
 
@@ -167,13 +153,13 @@ func TestNoAgent(t *testing.T) {
 		client, reports := serve(t, t.Context(), Config{
 			Connect: func(context.Context) (Agent, error) { return nil, errTest },
 		})
-		receive(t, client, "OK Pleased to meet you\n")
-		send(t, client, "# a comment\nINPUT FD=3\n")
-		receive(t, client, assuan.ErrForbidden)
+		fakeagent.Receive(t, client, "OK Pleased to meet you\n")
+		fakeagent.Send(t, client, "# a comment\nINPUT FD=3\n")
+		fakeagent.Receive(t, client, assuan.ErrForbidden)
 		time.Sleep(time.Hour)
-		send(t, client, "RESET\n")
-		receive(t, client, assuan.ErrNoAgent)
-		receiveEOF(t, client)
+		fakeagent.Send(t, client, "RESET\n")
+		fakeagent.Receive(t, client, assuan.ErrNoAgent)
+		fakeagent.ReceiveEOF(t, client)
 		report := <-reports
 		require.Equal(t, errTest, report.Unreachable)
 		require.NoError(t, report.Cause)
@@ -186,16 +172,16 @@ func TestNoAgent(t *testing.T) {
 func TestStuckClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		agent := newFakeAgent()
+		agent := fakeagent.New()
 		client, reports := serve(t, ctx, Config{Connect: connectTo(agent)})
-		receive(t, client, testGreeting)
-		send(t, client, "NOP\n")
-		require.Equal(t, "NOP\n", <-agent.heard)
-		agent.say <- "S x\n" // and nobody reads it
+		fakeagent.Receive(t, client, fakeagent.Greeting)
+		fakeagent.Send(t, client, "NOP\n")
+		require.Equal(t, "NOP\n", <-agent.Heard)
+		agent.Say <- "S x\n" // and nobody reads it
 		synctest.Wait()
 		cancel(errTest)
 		require.Error(t, (<-reports).Cause)
-		<-agent.done
+		<-agent.Done
 		_, err := client.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 	})
@@ -206,15 +192,15 @@ func TestStuckClient(t *testing.T) {
 // This is in real time: a bubble's does not pass while one pump waits for a
 // mutex that the other holds.
 func TestStuckClientEnds(t *testing.T) {
-	client, server := duplexPair()
-	agent := newFakeAgent()
-	s := newSession(server, connectTo(agent), func([]byte) {})
+	client, server := fakeagent.Pair()
+	agent := fakeagent.New()
+	s := newSession(server, Config{Connect: connectTo(agent)}, func([]byte) {})
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(t.Context()) }()
-	receive(t, client, testGreeting)
-	send(t, client, "NOP\n")
-	require.Equal(t, "NOP\n", <-agent.heard)
-	agent.say <- "S x\n" // and nobody reads it
+	go func() { ended <- s.run(t.Context()).Cause }()
+	fakeagent.Receive(t, client, fakeagent.Greeting)
+	fakeagent.Send(t, client, "NOP\n")
+	require.Equal(t, "NOP\n", <-agent.Heard)
+	agent.Say <- "S x\n" // and nobody reads it
 	require.Eventually(t, func() bool { return state(s.seen.Load()) == stateSendingToClient }, 10*time.Second, time.Millisecond)
 	require.NoError(t, client.PipeWriter.Close())
 	select {
@@ -223,7 +209,7 @@ func TestStuckClientEnds(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("it waits for ever")
 	}
-	<-agent.done
+	<-agent.Done
 	_ = client.Close()
 }
 
@@ -241,6 +227,6 @@ func TestConnectCancelled(t *testing.T) {
 		report := <-reports
 		require.Equal(t, errTest, report.Cause)
 		require.NoError(t, report.Unreachable)
-		receiveEOF(t, client)
+		fakeagent.ReceiveEOF(t, client)
 	})
 }

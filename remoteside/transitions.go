@@ -34,7 +34,7 @@ var transitions = [numStates][numEvents]transition{
 	},
 	stateSendingToAgent: {
 		evWriteOK:               {stateWaitingForAgent, actNone},
-		evAgentResponseComplete: {stateSendingToClient, actReply}, // the guard answered in its place
+		evAgentResponseComplete: {stateSendingToClient, actReply}, // we answered instead of the agent
 		evErrorOccurred:         {stateError, actReport},
 		evCleanupRequested:      {stateClosing, actTeardown},
 	},

@@ -16,22 +16,26 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/sshtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/asker"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/login"
 )
 
 // sshAdd runs ssh-add with an agent.
 func sshAdd(t *testing.T, socket string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(testenv.Tool(t, "ssh-add"), args...)
+	cmd := exec.Command(env.Tool(t, "ssh-add"), args...)
 	cmd.Env = append(os.Environ(), "SSH_AUTH_SOCK="+socket)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// constrain adds a key to the agent for the servers given only (ssh-add -h).
-func constrain(t *testing.T, socket, key string, servers ...*sshdtest.Server) {
+// constrain adds a key to the agent for these servers only (ssh-add -h).
+func constrain(t *testing.T, socket, key string, servers ...*sshd.Server) {
 	t.Helper()
 	var lines strings.Builder
 	args := []string{"-q"}
@@ -46,25 +50,25 @@ func constrain(t *testing.T, socket, key string, servers ...*sshdtest.Server) {
 	require.NoError(t, err, out)
 }
 
-// A key that the agent may only use for certain hosts works for these, and only
-// because the agent is told which host it is.
+// A key that is restricted to certain hosts works for these, and only because the agent is
+// told which host it is.
 func TestAuthDestinationConstrainedKey(t *testing.T) {
 	dir := t.TempDir()
-	key := keygen(t, dir, "key", "-t", "ed25519")
+	key := sshkeys.Keygen(t, dir, "key", "-t", "ed25519")
 	here, elsewhere := serverFor(t, key+".pub"), serverFor(t, key+".pub")
 	for _, kex := range []string{"", "curve25519-sha256", "diffie-hellman-group14-sha256", "ecdh-sha2-nistp256", "diffie-hellman-group-exchange-sha256"} {
 		t.Run(kex, func(t *testing.T) {
 			socket := startAgent(t)
 			constrain(t, socket, key, here)
-			config := func(srv *sshdtest.Server) *Config {
+			resolved := func(srv *sshd.Server) *config.Config {
 				c := authConfig(t, srv, nil, "IdentitiesOnly=no", "IdentityAgent="+socket)
 				if kex != "" {
 					c.KexAlgorithms = []string{kex}
 				}
 				return c
 			}
-			requireLogin(t, config(here), nil)
-			requireNoLogin[*AuthError](t, config(elsewhere), nil)
+			requireLogin(t, resolved(here), nil)
+			requireNoLogin[*login.AuthError](t, resolved(elsewhere), nil)
 		})
 	}
 	t.Run("not told", func(t *testing.T) {
@@ -73,7 +77,7 @@ func TestAuthDestinationConstrainedKey(t *testing.T) {
 		conn, err := net.Dial("unix", socket)
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
-		unbound := &agentConn{conn: conn, ExtendedAgent: agent.NewClient(conn)}
+		unbound := agent.NewClient(conn)
 		keys, err := unbound.List()
 		require.NoError(t, err)
 		require.Len(t, keys, 1)
@@ -84,33 +88,9 @@ func TestAuthDestinationConstrainedKey(t *testing.T) {
 	})
 }
 
-func TestKexTapIgnoresWhatIsNotAReply(t *testing.T) {
-	for name, data := range map[string]string{
-		"nothing":       "",
-		"no version":    "hello\nworld\n",
-		"short packet":  "SSH-2.0-x\r\n\x00\x00\x00\x01\x00",
-		"huge packet":   "SSH-2.0-x\r\n\xff\xff\xff\xff",
-		"padding":       "SSH-2.0-x\r\n\x00\x00\x00\x04\xff\x1f\x00\x00",
-		"empty reply":   "SSH-2.0-x\r\n\x00\x00\x00\x02\x00\x1f",
-		"broken reply":  "SSH-2.0-x\r\n\x00\x00\x00\x06\x00\x1f\x00\x00\x00\xff",
-		"after NEWKEYS": "SSH-2.0-x\r\n\x00\x00\x00\x02\x00\x15\x00\x00\x00\x02\x00\x1f",
-		"endless":       strings.Repeat("x", maxTapped+1),
-	} {
-		t.Run(name, func(t *testing.T) {
-			tap := &kexTap{}
-			for i := range len(data) { // in the smallest pieces
-				tap.feed([]byte{data[i]})
-			}
-			_, err := tap.binding([]byte("session"))
-			require.Error(t, err)
-			require.LessOrEqual(t, len(tap.data), maxTapped)
-		})
-	}
-}
-
-func agentOutput(t *testing.T, c *Config, forward bool, command string) string {
+func agentOutput(t *testing.T, c *config.Config, forward bool, command string) string {
 	t.Helper()
-	client, err := Dial(dialContext(t), c, nil, quietLog())
+	client, err := Dial(dialContext(t), c, DialOptions{Log: env.QuietLog()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
 	if forward {
@@ -125,35 +105,35 @@ func agentOutput(t *testing.T, c *Config, forward bool, command string) string {
 
 func TestForwardAgent(t *testing.T) {
 	dir := t.TempDir()
-	plain, bound := keygen(t, dir, "plain", "-t", "ed25519"), keygen(t, dir, "bound", "-t", "ed25519")
+	plain, bound := sshkeys.Keygen(t, dir, "plain", "-t", "ed25519"), sshkeys.Keygen(t, dir, "bound", "-t", "ed25519")
 	srv := serverFor(t, plain+".pub")
 	socket, other := startAgent(t, plain), startAgent(t)
 	constrain(t, socket, bound, srv)
-	config := func(options ...string) *Config {
+	resolved := func(options ...string) *config.Config {
 		return authConfig(t, srv, []string{plain}, append(options, "IdentityAgent="+socket)...)
 	}
 	t.Run("not asked for", func(t *testing.T) {
-		require.False(t, config().ForwardAgent)
-		require.Equal(t, "none\n", agentOutput(t, config(), false, "echo ${SSH_AUTH_SOCK:-none}"))
+		require.False(t, resolved().ForwardAgent)
+		require.Equal(t, "none\n", agentOutput(t, resolved(), false, "echo ${SSH_AUTH_SOCK:-none}"))
 	})
 	t.Run("yes", func(t *testing.T) {
-		listed := agentOutput(t, config("ForwardAgent=yes"), true, "ssh-add -l; ssh-add -l")
+		listed := agentOutput(t, resolved("ForwardAgent=yes"), true, "ssh-add -l; ssh-add -l")
 		require.Equal(t, 2, strings.Count(listed, "plain"), listed)
 		// The agent knows that the host asks, not this machine: without the
 		// session-bind it would show this key too.
 		require.NotContains(t, listed, "bound")
 	})
 	t.Run("signs", func(t *testing.T) {
-		require.Contains(t, agentOutput(t, config("ForwardAgent=yes"), true, "ssh-add -T "+plain+".pub && echo signed"), "signed")
+		require.Contains(t, agentOutput(t, resolved("ForwardAgent=yes"), true, "ssh-add -T "+plain+".pub && echo signed"), "signed")
 	})
 	t.Run("another agent", func(t *testing.T) {
-		require.Contains(t, agentOutput(t, config("ForwardAgent="+other), true, "ssh-add -l"), "no identities")
+		require.Contains(t, agentOutput(t, resolved("ForwardAgent="+other), true, "ssh-add -l"), "no identities")
 		t.Setenv("GB_TEST_AGENT", other)
-		require.Contains(t, agentOutput(t, config("ForwardAgent=$GB_TEST_AGENT"), true, "ssh-add -l"), "no identities")
+		require.Contains(t, agentOutput(t, resolved("ForwardAgent=$GB_TEST_AGENT"), true, "ssh-add -l"), "no identities")
 	})
 	t.Run("no agent", func(t *testing.T) {
 		for _, option := range []string{"ForwardAgent=" + dir + "/nobody", "ForwardAgent=$GB_NO_SUCH_VARIABLE"} {
-			client, err := Dial(dialContext(t), config(option), nil, quietLog())
+			client, err := Dial(dialContext(t), resolved(option), DialOptions{Log: env.QuietLog()})
 			require.NoError(t, err)
 			var none *ForwardAgentError
 			require.ErrorAs(t, client.ForwardAgent(), &none)
@@ -163,10 +143,10 @@ func TestForwardAgent(t *testing.T) {
 	})
 }
 
-// The host may hold so many connections to the agent and no more; they end with
-// the connection, whether the agent answers or not.
+// The host may have at most so many connections to the agent. They end with the SSH
+// connection, whether the agent answers or not.
 func TestForwardAgentIsBounded(t *testing.T) {
-	socket := filepath.Join(testenv.ShortDir(t), "agent")
+	socket := filepath.Join(env.ShortDir(t), "agent")
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
 	var wg sync.WaitGroup
@@ -186,7 +166,7 @@ func TestForwardAgentIsBounded(t *testing.T) {
 		}
 	})
 	client, server := agentPair(t)
-	client.agent = &agentForward{socket: socket, log: quietLog()}
+	client.agent = &agentForward{socket: socket, log: env.QuietLog()}
 	require.NoError(t, client.ForwardAgent())
 	for range maxAgentChannels {
 		ch, reqs, err := server.OpenChannel(agentChannel, nil)
@@ -205,14 +185,14 @@ func TestForwardAgentIsBounded(t *testing.T) {
 // agentPair is a Client and the server at the other end.
 func agentPair(t *testing.T) (*Client, *ssh.ServerConn) {
 	t.Helper()
-	hostKey, err := sshtest.NewSigner()
+	hostKey, err := fakesshd.NewSigner()
 	require.NoError(t, err)
-	config := &ssh.ServerConfig{NoClientAuth: true}
-	config.AddHostKey(hostKey)
+	resolved := &ssh.ServerConfig{NoClientAuth: true}
+	resolved.AddHostKey(hostKey)
 	left, right := newBufferedPipe()
 	servers := make(chan *ssh.ServerConn, 1)
 	go func() {
-		server, channels, requests, err := ssh.NewServerConn(right, config)
+		server, channels, requests, err := ssh.NewServerConn(right, resolved)
 		if err != nil {
 			close(servers)
 			return
@@ -229,14 +209,14 @@ func agentPair(t *testing.T) (*Client, *ssh.ServerConn) {
 	require.NoError(t, err)
 	server := <-servers
 	require.NotNil(t, server)
-	return newClient(ssh.NewClient(conn, channels, requests), quietLog()), server
+	return newClient(ssh.NewClient(conn, channels, requests), env.QuietLog()), server
 }
 
 func TestAddKeysToAgent(t *testing.T) {
 	dir := t.TempDir()
-	key := keygen(t, dir, "key", "-t", "ed25519", "-N", "sesame", "-C", "my comment")
-	pem := keygen(t, dir, "pem", "-t", "ecdsa", "-m", "PEM")
-	rsa := keygen(t, dir, "rsa", "-t", "rsa", "-b", "2048")
+	key := sshkeys.Keygen(t, dir, "key", "-t", "ed25519", "-N", "sesame", "-C", "my comment")
+	pem := sshkeys.Keygen(t, dir, "pem", "-t", "ecdsa", "-m", "PEM")
+	rsa := sshkeys.Keygen(t, dir, "rsa", "-t", "rsa", "-b", "2048")
 	srv := serverFor(t, key+".pub", pem+".pub", rsa+".pub")
 	passphrase, question := "Enter passphrase for key '"+key+"': ", "Add key "+key+" (my comment) to agent?"
 	for _, c := range []struct {
@@ -256,14 +236,14 @@ func TestAddKeysToAgent(t *testing.T) {
 	} {
 		t.Run(c.value+" "+filepath.Base(c.key), func(t *testing.T) {
 			socket := startAgent(t)
-			config := authConfig(t, srv, []string{c.key}, "AddKeysToAgent="+c.value, "IdentityAgent="+socket)
-			p := &script{answers: c.answers}
-			requireLogin(t, config, p)
-			require.Equal(t, c.asked, p.allAsked())
+			resolved := authConfig(t, srv, []string{c.key}, "AddKeysToAgent="+c.value, "IdentityAgent="+socket)
+			p := &asker.Script{Answers: c.answers}
+			requireLogin(t, resolved, p)
+			require.Equal(t, c.asked, p.AllAsked())
 			listed, _ := sshAdd(t, socket, "-L")
-			require.Equal(t, c.added, strings.Contains(listed, strings.Fields(publicLine(t, c.key+".pub"))[1]), listed)
+			require.Equal(t, c.added, strings.Contains(listed, strings.Fields(sshkeys.PublicLine(t, c.key+".pub"))[1]), listed)
 			if c.added && c.value != "confirm 1h" { // nobody confirms there
-				requireLogin(t, config, nil)
+				requireLogin(t, resolved, nil)
 			}
 			if c.value == "confirm 1h" {
 				_, err := sshAdd(t, socket, "-T", c.key+".pub")
@@ -284,32 +264,13 @@ func TestAddKeysToAgent(t *testing.T) {
 	})
 }
 
-func TestParseKeysToAgent(t *testing.T) {
-	for value, want := range map[string]KeysToAgent{
-		"": {}, "no": {}, "false": {}, "yes": {Add: true}, "true": {Add: true}, "Ask": {Add: true, Ask: true},
-		"confirm": {Add: true, Confirm: true}, "confirm 3600": {Add: true, Confirm: true, Lifetime: time.Hour},
-		"1h30m": {Add: true, Lifetime: 90 * time.Minute}, "90": {Add: true, Lifetime: 90 * time.Second},
-		"1w": {Add: true, Lifetime: 7 * 24 * time.Hour},
-	} {
-		got, err := parseKeysToAgent(value)
-		require.NoError(t, err, value)
-		require.Equal(t, want, got, value)
-	}
-	for _, value := range []string{"perhaps", "1y", "h", "0", "ask 1h", "confirm x", "yes 1h", "confirm 1h 2h", "99999999999"} {
-		_, err := parseKeysToAgent(value)
-		var bad *ConfigError
-		require.ErrorAs(t, err, &bad, value)
-	}
-}
-
-// A key that was read from a file is not told to an agent that does not answer
-// for ever.
+// An agent that does not answer delays a key that was read from a file only for a while.
 func TestAgentThatDoesNotAnswer(t *testing.T) {
-	socket := filepath.Join(testenv.ShortDir(t), "agent")
+	socket := filepath.Join(env.ShortDir(t), "agent")
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
-	key := keygen(t, t.TempDir(), "key", "-t", "ed25519")
+	key := sshkeys.Keygen(t, t.TempDir(), "key", "-t", "ed25519")
 	srv := serverFor(t, key+".pub")
 	ctx, cancel := context.WithCancelCause(dialContext(t))
 	var wg sync.WaitGroup
@@ -319,10 +280,10 @@ func TestAgentThatDoesNotAnswer(t *testing.T) {
 			return
 		}
 		_, _ = conn.Read(make([]byte, 1))
-		cancel(errScriptOver)
+		cancel(asker.ErrScriptOver)
 		_ = conn.Close()
 	})
-	_, err = Dial(ctx, authConfig(t, srv, []string{key}, "IdentityAgent="+socket), nil, quietLog())
-	require.ErrorIs(t, err, errScriptOver)
+	_, err = Dial(ctx, authConfig(t, srv, []string{key}, "IdentityAgent="+socket), DialOptions{Log: env.QuietLog()})
+	require.ErrorIs(t, err, asker.ErrScriptOver)
 	wg.Wait()
 }

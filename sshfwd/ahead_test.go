@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
 // countingSessions is a server whose every command succeeds; it counts the
 // session channels and refuses the first ones.
-func countingSessions(opened *atomic.Int32, refuse int32) *sshtest.Server {
-	return &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{
-		"session": func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+func countingSessions(opened *atomic.Int32, refuse int32) *fakesshd.Server {
+	return &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{
+		"session": func(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 			if opened.Add(1) <= refuse {
 				_ = newCh.Reject(ssh.ResourceShortage, "too many sessions")
 				return
@@ -69,7 +69,7 @@ func TestOpenAheadRefusedIsOpenedAgain(t *testing.T) {
 }
 
 func TestOpenAheadUnanswered(t *testing.T) {
-	client := embedded(t, &sshtest.Server{Faults: sshtest.Faults{NeverConfirm: map[string]bool{"session": true}}})
+	client := embedded(t, &fakesshd.Server{Faults: fakesshd.Faults{NeverConfirm: map[string]bool{"session": true}}})
 	client.OpenAhead()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

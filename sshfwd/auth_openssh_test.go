@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/sshfwd/config"
 )
 
 // keyRing is a directory of keys for the comparisons with ssh: five plain ones,
@@ -22,14 +24,14 @@ type keyRing struct{ dir string }
 
 func newKeyRing(t *testing.T) *keyRing {
 	t.Helper()
-	r := &keyRing{dir: testenv.ShortDir(t)}
+	r := &keyRing{dir: env.ShortDir(t)}
 	require.NoError(t, os.Chmod(r.dir, 0o755))
 	for _, name := range []string{"ca", "k0", "k1", "k2", "k3", "k4"} {
-		keygen(t, r.dir, name, "-t", "ed25519")
+		sshkeys.Keygen(t, r.dir, name, "-t", "ed25519")
 	}
-	keygen(t, r.dir, "locked", "-t", "ed25519", "-N", "sesame")
-	keygen(t, r.dir, "rsa", "-t", "rsa", "-b", "2048")
-	keygen(t, r.dir, "small", "-t", "rsa", "-b", "1024")
+	sshkeys.Keygen(t, r.dir, "locked", "-t", "ed25519", "-N", "sesame")
+	sshkeys.Keygen(t, r.dir, "rsa", "-t", "rsa", "-b", "2048")
+	sshkeys.Keygen(t, r.dir, "small", "-t", "rsa", "-b", "1024")
 	for _, name := range []string{"k0", "k3", "k4"} {
 		out, err := exec.Command("ssh-keygen", "-q", "-s", r.path("ca"), "-I", name, "-n", "nobody-else,root", r.path(name+".pub")).CombinedOutput()
 		require.NoError(t, err, string(out))
@@ -62,12 +64,12 @@ func offeredKeys(log string) (keys []string) {
 	return keys
 }
 
-// Which keys are offered, in which order, and which is accepted, is as with the
-// installed ssh, for the same agent and the same configuration.
+// The same keys are offered in the same order, and the same one is accepted, as with the
+// installed ssh, given the same agent and the same configuration.
 func TestAuthOrderEqualsOpenSSH(t *testing.T) {
 	t.Parallel()
 	ring := newKeyRing(t)
-	srv := sshdtest.Start(t, sshdtest.Config{Options: []string{
+	srv := sshd.Start(t, sshd.Config{Options: []string{
 		"MaxAuthTries 20", "TrustedUserCAKeys " + ring.path("ca.pub"), "AuthorizedKeysFile " + ring.path("authorized"),
 	}})
 	for i, c := range []struct {
@@ -115,21 +117,21 @@ func TestAuthOrderEqualsOpenSSH(t *testing.T) {
 			i, c.agent, c.files, c.certs, c.only, c.authorized, c.options), func(t *testing.T) {
 			var authorized strings.Builder
 			for _, name := range strings.Fields(c.authorized) {
-				fmt.Fprintln(&authorized, publicLine(t, ring.path(name+".pub")))
+				fmt.Fprintln(&authorized, sshkeys.PublicLine(t, ring.path(name+".pub")))
 			}
 			require.NoError(t, os.WriteFile(ring.path("authorized"), []byte(authorized.String()), 0o644))
 			socket := "none"
 			if c.agent != "" {
 				socket = startUnlockedAgent(t, ring.paths(c.agent)...)
 			}
-			config := orderConfig(t, srv, socket, c.only, c.options, ring.paths(c.files), ring.paths(c.certs))
+			resolved := orderConfig(t, srv, socket, c.only, c.options, ring.paths(c.files), ring.paths(c.certs))
 			theirs, their := offeredTo(srv, func() bool {
-				return exec.Command("ssh", "-F", config, "-o", "BatchMode=yes", "host", "true").Run() == nil
+				return exec.Command("ssh", "-F", resolved, "-o", "BatchMode=yes", "host", "true").Run() == nil
 			})
 			ours, our := offeredTo(srv, func() bool {
-				resolved, err := Resolve(t.Context(), Options{Destination: "host", ConfigFile: config, BatchMode: true})
+				resolved, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: resolved, BatchMode: true})
 				require.NoError(t, err)
-				client, err := Dial(dialContext(t), resolved, nil, quietLog())
+				client, err := Dial(dialContext(t), resolved, DialOptions{Log: env.QuietLog()})
 				if err == nil {
 					require.NoError(t, client.Close())
 				}
@@ -145,14 +147,14 @@ func TestAuthOrderEqualsOpenSSH(t *testing.T) {
 	}
 }
 
-// offeredTo tells what a log-in offered to the server, and whether it succeeded.
-func offeredTo(srv *sshdtest.Server, login func() bool) ([]string, bool) {
+// offeredTo returns what a log-in offered to the server, and whether it succeeded.
+func offeredTo(srv *sshd.Server, login func() bool) ([]string, bool) {
 	before := len(srv.Log())
 	ok := login()
 	return offeredKeys(srv.Log()[before:]), ok
 }
 
-func orderConfig(t *testing.T, srv *sshdtest.Server, agent string, only bool, options string, files, certs []string) string {
+func orderConfig(t *testing.T, srv *sshd.Server, agent string, only bool, options string, files, certs []string) string {
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintf(&text, "Host host\nHostName %s\nPort %d\nUser %s\nUserKnownHostsFile %s\nGlobalKnownHostsFile /dev/null\n",
@@ -180,7 +182,7 @@ func startUnlockedAgent(t *testing.T, files ...string) string {
 	t.Helper()
 	socket := startAgent(t)
 	for _, file := range files {
-		add := exec.Command(testenv.Tool(t, "ssh-add"), "-q", file)
+		add := exec.Command(env.Tool(t, "ssh-add"), "-q", file)
 		add.Env = append(os.Environ(), "SSH_AUTH_SOCK="+socket, "SSH_ASKPASS_REQUIRE=force", "SSH_ASKPASS="+askpassScript(t, "echo sesame"))
 		said, err := add.CombinedOutput()
 		require.NoError(t, err, string(said))

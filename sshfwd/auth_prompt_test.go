@@ -15,15 +15,22 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/asker"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/hostkey"
+	"gpg-bridge/sshfwd/login"
 )
 
-// loginServer accepts connections and logs them in as config says, no more.
-// accepted sees each before.
-func loginServer(t *testing.T, server *ssh.ServerConfig, accepted ...func(net.Conn)) *Config {
+// loginServer accepts connections and does their log-in with config, and nothing else.
+// accepted is called with each connection first.
+func loginServer(t *testing.T, server *ssh.ServerConfig, accepted ...func(net.Conn)) *config.Config {
 	t.Helper()
-	hostKey, err := sshtest.NewSigner()
+	hostKey, err := fakesshd.NewSigner()
 	require.NoError(t, err)
 	server.AddHostKey(hostKey)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +52,7 @@ func loginServer(t *testing.T, server *ssh.ServerConfig, accepted ...func(net.Co
 		_ = l.Close()
 		wg.Wait()
 	})
-	c, err := Resolve(t.Context(), Options{
+	c, err := config.Resolve(t.Context(), config.Options{
 		Destination: "me@127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, ConfigFile: "none",
 		Options: []string{"StrictHostKeyChecking=accept-new", "UserKnownHostsFile=" + filepath.Join(t.TempDir(), "kh"), "IdentityAgent=none"},
 	})
@@ -54,9 +61,9 @@ func loginServer(t *testing.T, server *ssh.ServerConfig, accepted ...func(net.Co
 	return c
 }
 
-func serveLogin(raw net.Conn, config *ssh.ServerConfig) {
+func serveLogin(raw net.Conn, resolved *ssh.ServerConfig) {
 	defer func() { _ = raw.Close() }()
-	conn, channels, requests, err := ssh.NewServerConn(raw, config)
+	conn, channels, requests, err := ssh.NewServerConn(raw, resolved)
 	if err != nil {
 		return
 	}
@@ -67,16 +74,16 @@ func serveLogin(raw net.Conn, config *ssh.ServerConfig) {
 	_ = conn.Wait()
 }
 
-func requireConnects(t *testing.T, c *Config, p Prompter) {
+func requireConnects(t *testing.T, c *config.Config, p usertext.Asker) {
 	t.Helper()
-	client, err := Dial(dialContext(t), c, p, quietLog())
+	client, err := Dial(dialContext(t), c, DialOptions{Prompter: p, Log: env.QuietLog()})
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
 }
 
 var errWrong = errors.New("wrong")
 
-// onlyPassword takes sesame for a password.
+// onlyPassword accepts the password sesame, and nothing else.
 func onlyPassword(_ ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
 	if string(password) != "sesame" {
 		return nil, errWrong
@@ -86,31 +93,31 @@ func onlyPassword(_ ssh.ConnMetadata, password []byte) (*ssh.Permissions, error)
 
 func TestAuthPassword(t *testing.T) {
 	c := loginServer(t, &ssh.ServerConfig{PasswordCallback: onlyPassword})
-	p := &script{answers: []string{"wrong", "sesame"}}
+	p := &asker.Script{Answers: []string{"wrong", "sesame"}}
 	requireConnects(t, c, p)
-	require.Equal(t, "me@127.0.0.1's password: |me@127.0.0.1's password: ", p.allAsked())
-	require.Contains(t, p.allNotices(), "Permission denied, please try again.")
+	require.Equal(t, "me@127.0.0.1's password: |me@127.0.0.1's password: ", p.AllAsked())
+	require.Contains(t, p.AllNotices(), "Permission denied, please try again.")
 
-	p = &script{answers: []string{"1", "2", "3", "sesame"}}
-	require.Equal(t, []string{"password"}, requireNoLogin[*AuthError](t, c, p).Tried)
-	require.Equal(t, []string{"sesame"}, p.answers)
+	p = &asker.Script{Answers: []string{"1", "2", "3", "sesame"}}
+	require.Equal(t, []string{"password"}, requireNoLogin[*login.AuthError](t, c, p).Tried)
+	require.Equal(t, []string{"sesame"}, p.Answers)
 
-	require.ErrorIs(t, requireNoLogin[*AuthError](t, c, &script{}), errScriptOver)
-	require.ErrorIs(t, requireNoLogin[*AuthError](t, c, nil), ErrNoPrompt)
+	require.ErrorIs(t, requireNoLogin[*login.AuthError](t, c, &asker.Script{}), asker.ErrScriptOver)
+	require.ErrorIs(t, requireNoLogin[*login.AuthError](t, c, nil), usertext.ErrNoPrompt)
 	c.PasswordAuthentication = false
-	requireNoLogin[*AuthError](t, c, &script{answers: []string{"sesame"}})
+	requireNoLogin[*login.AuthError](t, c, &asker.Script{Answers: []string{"sesame"}})
 }
 
 func TestAuthPasswordOfSSHD(t *testing.T) {
-	account := sshdtest.NewAccount(t, sshdtest.AccountConfig{})
+	account := sshd.NewAccount(t, sshd.AccountConfig{})
 	cmd := exec.Command("chpasswd")
 	cmd.Stdin = strings.NewReader(account.Name + ":sesame\n")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
-	srv := sshdtest.Start(t, sshdtest.Config{Account: account, Options: []string{"PasswordAuthentication yes"}})
+	srv := sshd.Start(t, sshd.Config{Account: account, Options: []string{"PasswordAuthentication yes"}})
 	c := resolved(t, srv, "BatchMode=no", "PreferredAuthentications=keyboard-interactive,password")
-	requireLogin(t, c, &script{answers: []string{"wrong", "sesame"}})
-	require.Equal(t, []string{"publickey", "password"}, requireNoLogin[*AuthError](t, c, &script{answers: []string{"1", "2", "3"}}).Methods)
+	requireLogin(t, c, &asker.Script{Answers: []string{"wrong", "sesame"}})
+	require.Equal(t, []string{"publickey", "password"}, requireNoLogin[*login.AuthError](t, c, &asker.Script{Answers: []string{"1", "2", "3"}}).Methods)
 }
 
 func TestAuthKeyboardInteractive(t *testing.T) {
@@ -125,24 +132,23 @@ func TestAuthKeyboardInteractive(t *testing.T) {
 			return nil, err
 		},
 	})
-	p := &script{answers: []string{"wrong", "1", "sesame", "123"}}
+	p := &asker.Script{Answers: []string{"wrong", "1", "sesame", "123"}}
 	requireConnects(t, c, p)
-	require.Equal(t, strings.Repeat("(me@127.0.0.1) Password: |(me@127.0.0.1) Code: |", 2), p.allAsked()+"|")
-	require.Contains(t, p.allNotices(), `do\x1b[2J this`)
-	require.Contains(t, p.allNotices(), `Hello \x1b]0;evil\x07`+"\nworld")
-	require.NotContains(t, p.allNotices(), "\x1b")
-	requireNoLogin[*AuthError](t, c, nil)
+	require.Equal(t, strings.Repeat("(me@127.0.0.1) Password: |(me@127.0.0.1) Code: |", 2), p.AllAsked()+"|")
+	require.Contains(t, p.AllNotices(), `do\x1b[2J this`)
+	require.Contains(t, p.AllNotices(), `Hello \x1b]0;evil\x07`+"\nworld")
+	require.NotContains(t, p.AllNotices(), "\x1b")
+	requireNoLogin[*login.AuthError](t, c, nil)
 }
 
-// The server takes a key and then wants a code as well, or another key.
+// The server accepts a key and then wants a code as well, or another key.
 func TestAuthSeveralSteps(t *testing.T) {
 	dir := t.TempDir()
-	a, b := keygen(t, dir, "a", "-t", "ed25519"), keygen(t, dir, "b", "-t", "ed25519")
+	a, b := sshkeys.Keygen(t, dir, "a", "-t", "ed25519"), sshkeys.Keygen(t, dir, "b", "-t", "ed25519")
 	onlyKey := func(file string, then error) func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
-		want, ok := parseKnownKey(publicLine(t, file+".pub"))
-		require.True(t, ok)
+		want := sshkeys.Parse(t, sshkeys.PublicLine(t, file+".pub"))
 		return func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			if !sameKey(key, want) {
+			if !hostkey.Same(key, want) {
 				return nil, errWrong
 			}
 			return nil, then
@@ -153,7 +159,7 @@ func TestAuthSeveralSteps(t *testing.T) {
 			PublicKeyCallback: onlyKey(b, &ssh.PartialSuccessError{Next: ssh.ServerAuthCallbacks{PasswordCallback: onlyPassword}}),
 		})
 		c.IdentityFiles = []string{a, b}
-		requireConnects(t, c, &script{answers: []string{"sesame"}})
+		requireConnects(t, c, &asker.Script{Answers: []string{"sesame"}})
 	})
 	// The second one may have been refused at first, and the first one is not
 	// offered again.
@@ -185,10 +191,10 @@ func TestAuthIsNotBoundByConnectTimeout(t *testing.T) {
 		},
 	})
 	c.ConnectTimeout = time.Second
-	requireConnects(t, c, &script{answers: []string{"sesame"}})
+	requireConnects(t, c, &asker.Script{Answers: []string{"sesame"}})
 }
 
-// A server may not ask without end.
+// A server may not go on asking for ever.
 func TestAuthKeyboardIsBounded(t *testing.T) {
 	c := loginServer(t, &ssh.ServerConfig{
 		KeyboardInteractiveCallback: func(_ ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
@@ -199,17 +205,17 @@ func TestAuthKeyboardIsBounded(t *testing.T) {
 			}
 		},
 	})
-	requireNoLogin[*AuthError](t, c, &script{})
+	requireNoLogin[*login.AuthError](t, c, &asker.Script{})
 }
 
-// A signature that fails does not end the chances of the other keys.
+// A signature that fails does not keep the other keys from being tried.
 func TestAuthKeyThatCannotSign(t *testing.T) {
 	dir := t.TempDir()
-	bad, good := keygen(t, dir, "bad", "-t", "ed25519"), keygen(t, dir, "good", "-t", "ed25519")
+	bad, good := sshkeys.Keygen(t, dir, "bad", "-t", "ed25519"), sshkeys.Keygen(t, dir, "good", "-t", "ed25519")
 	srv := serverFor(t, bad+".pub", good+".pub")
 	other, err := os.ReadFile(good)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(bad, other, 0o600)) // its .pub says otherwise
-	c := authConfig(t, srv, []string{keygen(t, dir, "locked", "-t", "ed25519", "-N", "x"), bad, good})
-	requireLogin(t, c, &script{answers: []string{""}})
+	c := authConfig(t, srv, []string{sshkeys.Keygen(t, dir, "locked", "-t", "ed25519", "-N", "x"), bad, good})
+	requireLogin(t, c, &asker.Script{Answers: []string{""}})
 }

@@ -14,16 +14,20 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/sshtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/asker"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/login"
 )
 
 // accountWithPassword is a throw-away account that has one.
-func accountWithPassword(t *testing.T, password string) *sshdtest.Account {
+func accountWithPassword(t *testing.T, password string) *sshd.Account {
 	t.Helper()
-	account := sshdtest.NewAccount(t, sshdtest.AccountConfig{})
-	cmd := exec.Command(testenv.Tool(t, "chpasswd"))
+	account := sshd.NewAccount(t, sshd.AccountConfig{})
+	cmd := exec.Command(env.Tool(t, "chpasswd"))
 	cmd.Stdin = strings.NewReader(account.Name + ":" + password + "\n")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -41,25 +45,25 @@ func TestAuthTwoFactors(t *testing.T) {
 	for method, prompt := range prompts {
 		t.Run(method, func(t *testing.T) {
 			if _, err := os.Stat("/etc/pam.d/sshd"); err != nil && method == "keyboard-interactive" {
-				testenv.Missing(t, "no PAM configuration for sshd")
+				env.Missing(t, "no PAM configuration for sshd")
 			}
-			srv := sshdtest.Start(t, sshdtest.Config{Account: account, Options: []string{
+			srv := sshd.Start(t, sshd.Config{Account: account, Options: []string{
 				"UsePAM yes", "KbdInteractiveAuthentication yes", "PasswordAuthentication yes",
 				"AuthenticationMethods publickey," + method,
 			}})
 			c := resolved(t, srv, "BatchMode=no", "PreferredAuthentications=publickey,keyboard-interactive,password")
-			p := &script{answers: []string{"wrong", "sesame"}}
+			p := &asker.Script{Answers: []string{"wrong", "sesame"}}
 			requireLogin(t, c, p)
-			require.Equal(t, prompt+"|"+prompt, p.allAsked())
+			require.Equal(t, prompt+"|"+prompt, p.AllAsked())
 			require.Contains(t, srv.Log(), "Partial publickey")
 
-			p = &script{answers: []string{"1", "sesame"}}
+			p = &asker.Script{Answers: []string{"1", "sesame"}}
 			c.NumberOfPasswordPrompts = 1
-			require.Equal(t, []string{method}, requireNoLogin[*AuthError](t, c, p).Methods)
-			require.Equal(t, prompt, p.allAsked())
+			require.Equal(t, []string{method}, requireNoLogin[*login.AuthError](t, c, p).Methods)
+			require.Equal(t, prompt, p.AllAsked())
 
 			c.BatchMode = true
-			require.ErrorIs(t, requireNoLogin[*AuthError](t, c, &script{answers: []string{"sesame"}}), ErrNoPrompt)
+			require.ErrorIs(t, requireNoLogin[*login.AuthError](t, c, &asker.Script{Answers: []string{"sesame"}}), usertext.ErrNoPrompt)
 		})
 	}
 }
@@ -70,7 +74,7 @@ func TestAuthNineAgentKeys(t *testing.T) {
 	dir := t.TempDir()
 	var keys []string
 	for i := range 9 {
-		keys = append(keys, keygen(t, dir, fmt.Sprint("key", i), "-t", "ed25519"))
+		keys = append(keys, sshkeys.Keygen(t, dir, fmt.Sprint("key", i), "-t", "ed25519"))
 	}
 	last := keys[8]
 	srv := serverFor(t, last+".pub")
@@ -81,7 +85,7 @@ func TestAuthNineAgentKeys(t *testing.T) {
 		require.Len(t, offered, 1)
 	}
 	c := authConfig(t, srv, nil, "IdentityAgent="+socket, "IdentitiesOnly=no")
-	err := requireNoLogin[*AuthError](t, c, nil)
+	err := requireNoLogin[*login.AuthError](t, c, nil)
 	require.Contains(t, err.Error(), "Too many authentication failures")
 	require.Contains(t, err.Hint(), "IdentitiesOnly")
 }
@@ -104,20 +108,9 @@ func TestAuthKeyboardRounds(t *testing.T) {
 		},
 	})
 	c.HostKeyAlias = "alias"
-	p := &script{answers: []string{"Password", "Code", "Again"}}
+	p := &asker.Script{Answers: []string{"Password", "Code", "Again"}}
 	requireConnects(t, c, p)
-	require.Equal(t, "(me@alias) Password: |(me@alias) Code: |(me@alias) Again: ", p.allAsked())
-}
-
-// A server that answers a password with anything but yes or no wants it
-// changed, and one that is gone wants nothing more.
-func TestAuthPasswordExpired(t *testing.T) {
-	a := newAuthenticator(t.Context(), &Config{NumberOfPasswordPrompts: 3, PasswordAuthentication: true}, &script{}, nil, quietLog())
-	a.password1 = &passwordAttempt{sent: true}
-	require.Nil(t, a.password())
-	err := a.denied(a.aborted)
-	require.ErrorIs(t, err, ErrPasswordExpired)
-	require.Contains(t, err.(interface{ Hint() string }).Hint(), "ssh")
+	require.Equal(t, "(me@alias) Password: |(me@alias) Code: |(me@alias) Again: ", p.AllAsked())
 }
 
 func TestAuthServerGoneAfterPassword(t *testing.T) {
@@ -135,10 +128,10 @@ func TestAuthServerGoneAfterPassword(t *testing.T) {
 		defer mu.Unlock()
 		last = conn
 	})
-	p := &script{answers: []string{"1", "2", "3"}}
-	err := requireNoLogin[*AuthError](t, c, p)
-	require.NotErrorIs(t, err, ErrPasswordExpired)
-	require.Equal(t, "me@127.0.0.1's password: ", p.allAsked(), "nothing is asked for a connection that is gone")
+	p := &asker.Script{Answers: []string{"1", "2", "3"}}
+	err := requireNoLogin[*login.AuthError](t, c, p)
+	require.NotErrorIs(t, err, login.ErrPasswordExpired)
+	require.Equal(t, "me@127.0.0.1's password: ", p.AllAsked(), "nothing is asked for a connection that is gone")
 }
 
 // skAgent is an agent with a security key's public half and a plain key.
@@ -149,11 +142,11 @@ type skAgent struct {
 
 func (a *skAgent) List() ([]*agent.Key, error) { return a.keys, nil }
 
-// A security key is the agent's to use; IdentityFile says when it is its turn,
-// and its file alone is of no use.
+// Only the agent can use a security key; IdentityFile decides about its turn, and its file
+// alone is of no use.
 func TestAuthSecurityKeyOrder(t *testing.T) {
-	dir := testenv.ShortDir(t)
-	plain, err := sshtest.NewSigner()
+	dir := env.ShortDir(t)
+	plain, err := fakesshd.NewSigner()
 	require.NoError(t, err)
 	sk := ssh.Marshal(struct {
 		Type, Key, Application string
@@ -180,7 +173,7 @@ func TestAuthSecurityKeyOrder(t *testing.T) {
 	} {
 		config := authConfig(t, serverFor(t), c.files)
 		config.IdentityAgent, config.IdentitiesOnly = c.agent, c.only
-		require.Equal(t, c.tried, requireNoLogin[*AuthError](t, config, nil).Tried)
+		require.Equal(t, c.tried, requireNoLogin[*login.AuthError](t, config, nil).Tried)
 	}
 }
 
@@ -205,19 +198,4 @@ func serveAgent(t *testing.T, socket string, a agent.Agent) {
 		_ = l.Close()
 		wg.Wait()
 	})
-}
-
-// The tokens of IdentityFile, as ssh expands those of ControlPath.
-func TestIdentityFileTokens(t *testing.T) {
-	t.Setenv("GB_TEST_DIR", "/somewhere")
-	for _, c := range []struct{ raw, same string }{
-		{"/k/%h/%n/%p/%r/%u/%%", ""}, {"/k/%C", ""}, {"%d/.ssh/id", ""}, {"/k/%i-%L-%l-%k", ""}, {"${GB_TEST_DIR}/id", ""}, {"~/.ssh/%r", ""},
-	} {
-		options := []string{"HostName=127.0.0.1", "Port=2222", "User=some.one", "IdentityFile=" + c.raw, "ControlPath=" + c.raw}
-		config, err := Resolve(t.Context(), Options{Destination: "alias", ConfigFile: "none", Options: options})
-		require.NoError(t, err, c.raw)
-		out, _, err := runSSH(t.Context(), testenv.Tool(t, "ssh"), []string{"-G", "-F", "none", "-o", options[0], "-o", options[1], "-o", options[2], "-o", options[4], "alias"})
-		require.NoError(t, err)
-		require.Equal(t, []string{parseSettings(out).get("controlpath")}, config.IdentityFiles, c.raw)
-	}
 }

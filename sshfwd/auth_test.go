@@ -11,26 +11,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/asker"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/login"
 )
 
 // serverFor is a server that lets in the keys with these public halves.
-func serverFor(t *testing.T, publicFiles ...string) *sshdtest.Server {
+func serverFor(t *testing.T, publicFiles ...string) *sshd.Server {
 	t.Helper()
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	var text strings.Builder
 	for _, file := range publicFiles {
-		fmt.Fprintln(&text, publicLine(t, file))
+		fmt.Fprintln(&text, sshkeys.PublicLine(t, file))
 	}
 	authorized := filepath.Join(dir, "authorized_keys")
 	require.NoError(t, os.WriteFile(authorized, []byte(text.String()), 0o644))
-	return sshdtest.Start(t, sshdtest.Config{Options: []string{"AuthorizedKeysFile " + authorized}})
+	return sshd.Start(t, sshd.Config{Options: []string{"AuthorizedKeysFile " + authorized}})
 }
 
 // authConfig is the configuration with these identity files and nothing else.
-func authConfig(t *testing.T, srv *sshdtest.Server, identities []string, options ...string) *Config {
+func authConfig(t *testing.T, srv *sshd.Server, identities []string, options ...string) *config.Config {
 	t.Helper()
 	c := resolved(t, srv, append(options, "BatchMode=no")...)
 	c.IdentityFiles = identities
@@ -40,8 +45,8 @@ func authConfig(t *testing.T, srv *sshdtest.Server, identities []string, options
 // startAgent runs a real ssh-agent with these keys and gives its socket.
 func startAgent(t *testing.T, files ...string) string {
 	t.Helper()
-	socket := filepath.Join(testenv.ShortDir(t), "agent")
-	cmd := exec.Command(testenv.Tool(t, "ssh-agent"), "-D", "-a", socket)
+	socket := filepath.Join(env.ShortDir(t), "agent")
+	cmd := exec.Command(env.Tool(t, "ssh-agent"), "-D", "-a", socket)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -52,7 +57,7 @@ func startAgent(t *testing.T, files ...string) string {
 	_, err = bufio.NewReader(out).ReadString('\n') // it listens
 	require.NoError(t, err)
 	for _, file := range files {
-		add := exec.Command(testenv.Tool(t, "ssh-add"), "-q", file)
+		add := exec.Command(env.Tool(t, "ssh-add"), "-q", file)
 		add.Env = append(os.Environ(), "SSH_AUTH_SOCK="+socket)
 		said, err := add.CombinedOutput()
 		require.NoError(t, err, string(said))
@@ -66,7 +71,7 @@ func TestAuthKeyFiles(t *testing.T) {
 		{"-t", "ed25519"}, {"-t", "ecdsa"}, {"-t", "rsa", "-b", "2048"}, {"-t", "rsa", "-b", "2048", "-m", "PEM"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			key := keygen(t, dir, strings.Join(args[1:], ""), args...)
+			key := sshkeys.Keygen(t, dir, strings.Join(args[1:], ""), args...)
 			requireLogin(t, authConfig(t, serverFor(t, key+".pub"), []string{key}), nil)
 		})
 	}
@@ -74,35 +79,35 @@ func TestAuthKeyFiles(t *testing.T) {
 
 func TestAuthRefusedKey(t *testing.T) {
 	dir := t.TempDir()
-	right, wrong := keygen(t, dir, "right", "-t", "ed25519"), keygen(t, dir, "wrong", "-t", "ed25519")
+	right, wrong := sshkeys.Keygen(t, dir, "right", "-t", "ed25519"), sshkeys.Keygen(t, dir, "wrong", "-t", "ed25519")
 	srv := serverFor(t, right+".pub")
-	err := requireNoLogin[*AuthError](t, authConfig(t, srv, []string{wrong}), nil)
+	err := requireNoLogin[*login.AuthError](t, authConfig(t, srv, []string{wrong}), nil)
 	require.Equal(t, []string{"publickey"}, err.Methods)
 	require.Equal(t, []string{"key " + wrong}, err.Tried)
 	require.Contains(t, err.Error(), srv.User+"@127.0.0.1: permission denied (publickey)")
 	requireLogin(t, authConfig(t, srv, []string{wrong, right}), nil)
-	requireNoLogin[*AuthError](t, authConfig(t, srv, []string{right}, "PubkeyAuthentication=no"), nil)
-	requireNoLogin[*AuthError](t, authConfig(t, srv, []string{right}, "PubkeyAcceptedAlgorithms=rsa-sha2-512"), nil)
+	requireNoLogin[*login.AuthError](t, authConfig(t, srv, []string{right}, "PubkeyAuthentication=no"), nil)
+	requireNoLogin[*login.AuthError](t, authConfig(t, srv, []string{right}, "PubkeyAcceptedAlgorithms=rsa-sha2-512"), nil)
 }
 
 func TestAuthTooManyKeys(t *testing.T) {
 	dir := t.TempDir()
 	var keys []string
 	for i := range 8 {
-		keys = append(keys, keygen(t, dir, fmt.Sprint("key", i), "-t", "ed25519"))
+		keys = append(keys, sshkeys.Keygen(t, dir, fmt.Sprint("key", i), "-t", "ed25519"))
 	}
 	srv := serverFor(t, keys[7]+".pub")
-	require.Contains(t, requireNoLogin[*AuthError](t, authConfig(t, srv, keys), nil).Error(), "Too many authentication failures")
+	require.Contains(t, requireNoLogin[*login.AuthError](t, authConfig(t, srv, keys), nil).Error(), "Too many authentication failures")
 	requireLogin(t, authConfig(t, srv, keys[3:]), nil)
 }
 
-// The passphrase is asked for when the server has taken the public half, not
-// before; a wrong one may be corrected; an empty one goes on to the next key.
+// The passphrase is asked for when the server has accepted the public half, not before. A
+// wrong one may be corrected; an empty one skips the key.
 func TestAuthEncryptedKey(t *testing.T) {
 	dir := t.TempDir()
-	secret := keygen(t, dir, "secret", "-t", "ed25519", "-N", "sesame")
-	other := keygen(t, dir, "other", "-t", "ed25519", "-N", "x")
-	plain := keygen(t, dir, "plain", "-t", "ed25519")
+	secret := sshkeys.Keygen(t, dir, "secret", "-t", "ed25519", "-N", "sesame")
+	other := sshkeys.Keygen(t, dir, "other", "-t", "ed25519", "-N", "x")
+	plain := sshkeys.Keygen(t, dir, "plain", "-t", "ed25519")
 	srv := serverFor(t, secret+".pub", plain+".pub")
 	prompt := "Enter passphrase for key '" + secret + "': "
 	for _, c := range []struct {
@@ -120,60 +125,60 @@ func TestAuthEncryptedKey(t *testing.T) {
 		{"given up", []string{secret, plain}, nil, prompt, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &script{answers: c.answers}
-			config := authConfig(t, srv, c.keys)
+			p := &asker.Script{Answers: c.answers}
+			resolved := authConfig(t, srv, c.keys)
 			if c.ok {
-				requireLogin(t, config, p)
+				requireLogin(t, resolved, p)
 			} else {
-				requireNoLogin[*AuthError](t, config, p)
+				requireNoLogin[*login.AuthError](t, resolved, p)
 			}
-			require.Equal(t, c.asked, p.allAsked())
+			require.Equal(t, c.asked, p.AllAsked())
 		})
 	}
 	t.Run("BatchMode", func(t *testing.T) {
-		config := authConfig(t, srv, []string{secret})
-		config.BatchMode = true
-		p := &script{answers: []string{"sesame"}}
-		err := requireNoLogin[*AuthError](t, config, p)
-		require.ErrorIs(t, err, ErrNoPrompt)
+		resolved := authConfig(t, srv, []string{secret})
+		resolved.BatchMode = true
+		p := &asker.Script{Answers: []string{"sesame"}}
+		err := requireNoLogin[*login.AuthError](t, resolved, p)
+		require.ErrorIs(t, err, usertext.ErrNoPrompt)
 		require.Empty(t, err.Tried, "it would cost one of the server's MaxAuthTries")
-		require.Empty(t, p.allAsked())
+		require.Empty(t, p.AllAsked())
 	})
 }
 
 // The old format does not show the public half of an encrypted key.
 func TestAuthEncryptedPEM(t *testing.T) {
-	key := keygen(t, t.TempDir(), "pem", "-t", "rsa", "-b", "2048", "-m", "PEM", "-N", "sesame")
+	key := sshkeys.Keygen(t, t.TempDir(), "pem", "-t", "rsa", "-b", "2048", "-m", "PEM", "-N", "sesame")
 	srv := serverFor(t, key+".pub")
-	requireLogin(t, authConfig(t, srv, []string{key}), &script{answers: []string{"sesame"}})
+	requireLogin(t, authConfig(t, srv, []string{key}), &asker.Script{Answers: []string{"sesame"}})
 	require.NoError(t, os.Remove(key+".pub"))
-	requireLogin(t, authConfig(t, srv, []string{key}), &script{answers: []string{"wrong", "sesame"}})
+	requireLogin(t, authConfig(t, srv, []string{key}), &asker.Script{Answers: []string{"wrong", "sesame"}})
 }
 
 func TestAuthKeyFileOpenToOthers(t *testing.T) {
-	key := keygen(t, t.TempDir(), "open", "-t", "ed25519")
+	key := sshkeys.Keygen(t, t.TempDir(), "open", "-t", "ed25519")
 	srv := serverFor(t, key+".pub")
 	require.NoError(t, os.Chmod(key, 0o644))
-	require.Contains(t, requireNoLogin[*AuthError](t, authConfig(t, srv, []string{key}), nil).Hint(), "chmod 600")
+	require.Contains(t, requireNoLogin[*login.AuthError](t, authConfig(t, srv, []string{key}), nil).Hint(), "chmod 600")
 }
 
 func TestAuthAgent(t *testing.T) {
 	dir := t.TempDir()
 	var keys []string
 	for _, name := range []string{"a", "b", "c"} {
-		keys = append(keys, keygen(t, dir, name, "-t", "ed25519"))
+		keys = append(keys, sshkeys.Keygen(t, dir, name, "-t", "ed25519"))
 	}
-	rsa := keygen(t, dir, "rsa", "-t", "rsa", "-b", "2048")
+	rsa := sshkeys.Keygen(t, dir, "rsa", "-t", "rsa", "-b", "2048")
 	socket := startAgent(t, append(keys, rsa)...)
 	srv := serverFor(t, keys[2]+".pub")
-	with := func(identities []string, options ...string) *Config {
+	with := func(identities []string, options ...string) *config.Config {
 		c := authConfig(t, srv, identities, options...)
 		c.IdentityAgent = socket
 		return c
 	}
 	t.Run("several keys", func(t *testing.T) { requireLogin(t, with(nil, "IdentitiesOnly=no"), nil) })
 	t.Run("IdentitiesOnly", func(t *testing.T) {
-		err := requireNoLogin[*AuthError](t, with([]string{keys[0]}, "IdentitiesOnly=yes"), nil)
+		err := requireNoLogin[*login.AuthError](t, with([]string{keys[0]}, "IdentitiesOnly=yes"), nil)
 		require.Equal(t, []string{"key " + keys[0]}, err.Tried)
 	})
 	// Only the public half is here: the agent has the other.
@@ -181,16 +186,16 @@ func TestAuthAgent(t *testing.T) {
 		requireLogin(t, with([]string{keys[2] + ".pub"}, "IdentitiesOnly=yes"), nil)
 	})
 	t.Run("order", func(t *testing.T) {
-		file := keygen(t, dir, "file", "-t", "ed25519")
+		file := sshkeys.Keygen(t, dir, "file", "-t", "ed25519")
 		c := authConfig(t, serverFor(t), []string{file, keys[1]}, "IdentitiesOnly=no")
 		c.IdentityAgent = socket
-		err := requireNoLogin[*AuthError](t, c, nil)
+		err := requireNoLogin[*login.AuthError](t, c, nil)
 		require.Equal(t, []string{"key " + keys[1], "key a", "key c", "key rsa", "key " + file}, err.Tried)
 	})
 	t.Run("none", func(t *testing.T) {
 		c := with(nil)
 		c.IdentityAgent = "none"
-		require.Empty(t, requireNoLogin[*AuthError](t, c, nil).Tried)
+		require.Empty(t, requireNoLogin[*login.AuthError](t, c, nil).Tried)
 	})
 	t.Run("from the environment", func(t *testing.T) {
 		t.Setenv("SSH_AUTH_SOCK", socket)
@@ -213,13 +218,13 @@ func TestAuthAgent(t *testing.T) {
 	})
 }
 
-// A certificate lies beside the key, or is named by CertificateFile with its
-// key in a file or in the agent.
+// A certificate is found beside the key, or by CertificateFile if its key is in a file or
+// in the agent.
 func TestAuthCertificate(t *testing.T) {
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	require.NoError(t, os.Chmod(dir, 0o755))
-	ca, key := keygen(t, dir, "ca", "-t", "ed25519"), keygen(t, dir, "key", "-t", "rsa", "-b", "2048")
-	srv := sshdtest.Start(t, sshdtest.Config{Options: []string{"TrustedUserCAKeys " + ca + ".pub"}})
+	ca, key := sshkeys.Keygen(t, dir, "ca", "-t", "ed25519"), sshkeys.Keygen(t, dir, "key", "-t", "rsa", "-b", "2048")
+	srv := sshd.Start(t, sshd.Config{Options: []string{"TrustedUserCAKeys " + ca + ".pub"}})
 	out, err := exec.Command("ssh-keygen", "-q", "-s", ca, "-I", "test", "-n", srv.User, key+".pub").CombinedOutput()
 	require.NoError(t, err, string(out))
 	requireLogin(t, authConfig(t, srv, []string{key}), nil)
@@ -227,11 +232,11 @@ func TestAuthCertificate(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "cert")
 	require.NoError(t, os.Rename(key+"-cert.pub", elsewhere))
 	c := authConfig(t, srv, []string{key})
-	requireNoLogin[*AuthError](t, c, nil)
+	requireNoLogin[*login.AuthError](t, c, nil)
 	c.CertificateFiles = []string{elsewhere}
 	requireLogin(t, c, nil)
 	c.IdentityFiles, c.IdentityAgent = nil, startAgent(t, key)
-	requireNoLogin[*AuthError](t, c, nil) // IdentitiesOnly: the key is not named
+	requireNoLogin[*login.AuthError](t, c, nil) // IdentitiesOnly: the key is not named
 	c.IdentitiesOnly = false
 	requireLogin(t, c, nil)
 }

@@ -1,6 +1,7 @@
 package sshfwd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,9 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/internal/link"
+	"gpg-bridge/sshfwd/wire"
 )
 
 // A Client is one authenticated SSH connection. Its methods may be called from
@@ -17,20 +21,24 @@ type Client struct {
 	conn *ssh.Client
 	log  *slog.Logger
 
-	wire  *wireConn // below conn; nil in tests that bring their own
-	route *route    // what conn runs over; nil in tests that bring their own
+	wire  *wire.Conn // below conn; nil in tests that bring their own
+	route *route     // what conn runs over; nil in tests that bring their own
 
-	forwarder func() (*Forwarder, error) // makes it at the first call
+	forwarder func() (*forwarder, error) // makes it at the first call
 	agent     *agentForward              // what ForwardAgent needs; set by Dial
+	account   account                    // who logged in; set by Dial
 
-	wg    sync.WaitGroup // the goroutines of the keepalive, its request in flight, OpenAhead, ended
+	wg    sync.WaitGroup // the goroutines that Close waits for
 	done  chan struct{}  // closed by the first Close
 	ended chan struct{}  // closed when the connection has ended
 
+	unanswered unansweredOpens
+	answers    answerTimes // see RoundTrip
+
 	mu     sync.Mutex
-	ahead  *aheadChannel // what OpenAhead has opened, nil for nothing
+	ahead  *aheadChannel // the channel of OpenAhead, or nil
 	closed bool
-	cause  error // why this side ended the connection, nil for Close
+	cause  error // why we ended the connection; nil if by Close
 }
 
 // newClient wraps an authenticated connection; Client owns conn from here on.
@@ -40,19 +48,43 @@ func newClient(conn *ssh.Client, log *slog.Logger) *Client {
 		defer close(c.ended)
 		_ = conn.Wait()
 	})
-	c.forwarder = sync.OnceValues(func() (*Forwarder, error) { return c.Forwarder(ForwarderConfig{}) })
+	c.forwarder = sync.OnceValues(func() (*forwarder, error) { return c.newForwarder(DefaultMaxConns) })
 	return c
 }
 
-// Forward asks the server to listen on a socket, with the Client's one
-// Forwarder in its default configuration; see Forwarder.Forward.
-func (c *Client) Forward(ctx context.Context, path string, serve func(ctx context.Context, conn Conn)) (*Forward, error) {
+var _ link.Link = (*Client)(nil)
+
+// Forward implements link.Link; see ForwardUnix.
+func (c *Client) Forward(ctx context.Context, path string, serve func(ctx context.Context, conn link.Conn)) (link.Forward, error) {
+	forward, err := c.ForwardUnix(ctx, path, func(ctx context.Context, conn *Conn) { serve(ctx, conn) })
+	if err != nil {
+		return nil, err // not a nil *Forward
+	}
+	return forward, nil
+}
+
+// ForwardUnix asks the server to listen on path, absolute on its host, and calls
+// serve for each connection there, in a goroutine of its own. The Conn is
+// closed when serve returns. The ctx of serve has ctx's values and ends
+// when the Forward is closed or the connection ends; ctx itself bounds the
+// request only. serve must return soon after its Conn is closed: Close waits.
+//
+// serve may be called before ForwardUnix returns: the server listens before its
+// reply arrives.
+//
+// The error is a *link.RefusedError if the server refused, a *link.PathError if it was not
+// asked, and a *link.LostError if the connection was lost. If ctx ends first, the forward
+// is cancelled as soon as it is granted; until then the path cannot be forwarded again.
+func (c *Client) ForwardUnix(ctx context.Context, path string, serve func(ctx context.Context, conn *Conn)) (*Forward, error) {
 	forwarder, err := c.forwarder()
 	if err != nil {
 		return nil, err
 	}
 	return forwarder.Forward(ctx, path, serve)
 }
+
+// SharedBy is 0: the connection is the Client's own.
+func (c *Client) SharedBy() int { return 0 }
 
 // Close ends the connection, dead or alive, and returns when the Client's own
 // goroutines have ended; Wait also waits for those of x/crypto. A second Close
@@ -75,9 +107,12 @@ func (c *Client) Close() error {
 	return err
 }
 
-// own runs work in a goroutine that Close waits for, or returns false after
+// Ended is closed when the connection has ended.
+func (c *Client) Ended() <-chan struct{} { return c.ended }
+
+// Go runs work in a goroutine that Close waits for, or returns false after
 // Close. work ends with the connection.
-func (c *Client) own(work func()) bool {
+func (c *Client) Go(work func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -87,8 +122,8 @@ func (c *Client) own(work func()) bool {
 	return true
 }
 
-// fail ends the connection for a reason that Wait is to give. It does not wait
-// and leaves the goroutines to Close. Only the first reason is kept.
+// fail ends the connection for a reason that Wait returns. It does not wait, and leaves the
+// goroutines to Close. Only the first reason is kept.
 func (c *Client) fail(cause error) {
 	c.mu.Lock()
 	if c.cause == nil && !c.closed {
@@ -98,8 +133,8 @@ func (c *Client) fail(cause error) {
 	_ = c.conn.Close()
 }
 
-// Wait returns when the connection has ended: nil after Close, else the cause,
-// which is a *LostError.
+// Wait waits for the end of the connection. It returns nil after Close, else the cause, a
+// *link.LostError.
 func (c *Client) Wait() error {
 	err := c.conn.Wait()
 	if cause := c.route.wait(); cause != nil {
@@ -113,5 +148,9 @@ func (c *Client) Wait() error {
 	case c.closed:
 		return nil
 	}
-	return &LostError{Err: err}
+	return lost(err)
 }
+
+// whyEnded waits for the end of the connection and returns the cause, which is
+// net.ErrClosed after Close.
+func (c *Client) whyEnded() error { return cmp.Or(c.Wait(), net.ErrClosed) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// handshakeClock ends a handshake that takes too long. It stands still while a
-// human or a token is waited for, and starts anew afterwards.
+// handshakeClock ends a handshake that takes too long. It is stopped while a human or a
+// token is waited for, and starts anew afterwards.
 type handshakeClock struct {
 	expire func() // closes the connection
 
@@ -38,14 +38,14 @@ func (c *handshakeClock) hasExpired() bool {
 	return c.expired
 }
 
-// pause runs f with the clock stopped.
+// pause stops the clock while it runs f.
 func (c *handshakeClock) pause(f func()) {
 	c.timer.Stop()
 	defer c.restart(0)
 	f()
 }
 
-// restart begins anew, with another limit if it is not 0.
+// restart starts the clock anew, with another limit unless that is 0.
 func (c *handshakeClock) restart(limit time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *handshakeClock) restart(limit time.Duration) {
 	}
 }
 
-// stop ends the clock for good.
+// stop stops the clock for good.
 func (c *handshakeClock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

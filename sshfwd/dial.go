@@ -4,78 +4,113 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strconv"
 	"time"
+
+	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/login"
+	"gpg-bridge/sshfwd/wire"
 )
 
-// attemptInterval is between two ConnectionAttempts (ssh_connect_direct in
+// attemptInterval is the time between two ConnectionAttempts (ssh_connect_direct in
 // OpenSSH's sshconnect.c).
 const attemptInterval = time.Second
 
-// Dial connects to the host, through its jump hosts or its ProxyCommand if it
-// has any, and logs in; on jump hosts too. prompter may be nil: then nothing is
-// asked. The connection is not bound to ctx once Dial has returned; until then,
-// cancelling ctx ends it at any point and Dial returns the cause.
-//
-// Errors are *UnsupportedError, *ConfigError, *DialError, *HandshakeError,
-// *HostKeyError and *AuthError, in a *ProxyError where one came about on the
-// way; all of them have a Hint.
-func Dial(ctx context.Context, c *Config, prompter Prompter, log *slog.Logger) (*Client, error) {
-	return dialHost(ctx, c, prompter, log, 0)
+// DialOptions are what a connection to the host and to its jump hosts needs besides
+// ssh_config.
+type DialOptions struct {
+	Prompter usertext.Asker // nil if nothing may be asked
+	Log      *slog.Logger   // not nil
+
+	// StateDir is the directory where login remembers which key was accepted last; ""
+	// for none.
+	StateDir string
+
+	// Stderr is the stderr of the configuration's commands, such as ProxyCommand; nil
+	// discards.
+	Stderr io.Writer
+
+	// TokenAsked, if not nil, is called before the ssh-agent is asked to sign with a key
+	// on a token, and the function that it returns when the agent has answered. Neither
+	// may block.
+	TokenAsked func(login.Token) (answered func(login.TokenUse))
 }
 
-func dialHost(ctx context.Context, c *Config, prompter Prompter, log *slog.Logger, depth int) (*Client, error) {
-	if err := c.checkSupported(); err != nil {
+// Dial connects to the host, through its jump hosts or its ProxyCommand if it has any, and
+// logs in, on the jump hosts too. If ctx ends before that is done, Dial returns its cause;
+// afterwards the connection does not depend on ctx.
+//
+// Errors are *config.UnsupportedError, *config.Error, *DialError, *HandshakeError,
+// *hostkey.Error and *login.AuthError, each in a *ProxyError if it happened on the way
+// through a proxy; all of them have a Hint.
+func Dial(ctx context.Context, c *config.Config, options DialOptions) (*Client, error) {
+	return (&dialer{config: c, options: options, log: options.Log}).dial(ctx)
+}
+
+// A dialer makes one connection. Each jump host has a dialer of its own.
+type dialer struct {
+	config  *config.Config
+	options DialOptions
+	log     *slog.Logger // names the jump host, if it is for one
+	depth   int          // how many connections are to run through this one
+}
+
+func (d *dialer) dial(ctx context.Context) (*Client, error) {
+	c := d.config
+	if err := checkSupported(c); err != nil {
 		return nil, err
 	}
 	if len(c.Ignored) > 0 {
-		log.Info("not supported and ignored", "host", c.OriginalHost, "settings", c.Ignored)
+		d.log.Info("not supported and ignored", "host", c.OriginalHost, "settings", c.Ignored)
 	}
-	route, err := c.openRoute(ctx, prompter, log, depth)
+	route, err := d.openRoute(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, err
 	}
-	wire := newWireConn(route.Conn)
-	login := newHandshake(ctx, c, wire, prompter, log)
+	below := wire.New(route.Conn)
+	login := newHandshake(ctx, below, d)
 	conn, err := login.run()
 	if err != nil {
-		_ = wire.Close()
+		_ = below.Close()
 		_ = route.Close()
 		return nil, route.explain(err, route.wait())
 	}
-	client := newClient(conn, log)
+	client := newClient(conn, d.log)
 	client.agent = login.agentForward(conn.SessionID())
-	client.wire, client.route = wire, route
-	client.startKeepalive(c.ServerAliveInterval, c.ServerAliveCountMax, wire.received)
+	client.wire, client.route, client.account = below, route, login.account()
+	client.startKeepalive(c.ServerAliveInterval, c.ServerAliveCountMax, below.Received)
 	return client, nil
 }
 
-// checkSupported refuses what would change whom we talk to, or whom we trust.
-func (c *Config) checkSupported() error {
-	if c.ProxyCommand == "-" { // stdin and stdout are the connection
-		return &UnsupportedError{"ProxyCommand", c.ProxyCommand}
+// checkSupported refuses settings without which we would talk to another host, or trust
+// more.
+func checkSupported(c *config.Config) error {
+	if c.ProxyCommand == "-" { // which means that stdin and stdout are the connection
+		return &config.UnsupportedError{Option: "ProxyCommand", Value: c.ProxyCommand}
 	}
 	if c.ProxyCommand != "" && c.ProxyUseFdpass && !fdpassExists {
-		return &UnsupportedError{"ProxyUseFdpass", "yes"}
+		return &config.UnsupportedError{Option: "ProxyUseFdpass", Value: "yes"}
 	}
-	return nil
+	return c.CheckDetached()
 }
 
-// dialTCP connects to the host, as often as ConnectionAttempts allows. A name
+// dialTCP connects to the host, with as many tries as ConnectionAttempts allows. A name
 // that does not resolve is not tried again.
-func (c *Config) dialTCP(ctx context.Context, log *slog.Logger) (net.Conn, error) {
+func (d *dialer) dialTCP(ctx context.Context) (net.Conn, error) {
 	for attempt := 1; ; attempt++ {
-		conn, err := c.dialOnce(ctx)
+		conn, err := d.dialOnce(ctx)
 		var dns *net.DNSError
-		if err == nil || ctx.Err() != nil || attempt >= c.ConnectionAttempts || errors.As(err, &dns) {
+		if err == nil || ctx.Err() != nil || attempt >= d.config.ConnectionAttempts || errors.As(err, &dns) {
 			return conn, err
 		}
-		log.Debug("trying again", "attempt", attempt, "err", err)
+		d.log.Debug("trying again", "attempt", attempt, "err", err)
 		pause := time.NewTimer(attemptInterval)
 		select {
 		case <-pause.C:
@@ -86,10 +121,27 @@ func (c *Config) dialTCP(ctx context.Context, log *slog.Logger) (net.Conn, error
 	}
 }
 
-// dialOnce resolves the name and connects to the first address that answers,
-// from the address that BindAddress or BindInterface wants. TCP_NODELAY is Go's
-// default.
-func (c *Config) dialOnce(ctx context.Context) (net.Conn, error) {
+// tcp returns the net.Dialer for the host. With TCPKeepAlive it uses the system's keepalive
+// times, as ssh does (ssh_connect_direct in sshconnect.c): Go's own would end a connection
+// after two and a half minutes of silence.
+func (d *dialer) tcp(local net.Addr) *net.Dialer {
+	tcp := &net.Dialer{Timeout: d.config.ConnectTimeout, LocalAddr: local, KeepAlive: -1}
+	if d.config.TCPKeepAlive {
+		tcp.KeepAliveConfig = SystemKeepAlive()
+	}
+	return tcp
+}
+
+// SystemKeepAlive enables TCP keepalives at the system's times: on Linux the first is sent
+// after two hours.
+func SystemKeepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}
+}
+
+// dialOnce resolves the name and connects to the first address that answers, from the
+// address that BindAddress or BindInterface name. TCP_NODELAY is Go's default.
+func (d *dialer) dialOnce(ctx context.Context) (net.Conn, error) {
+	c := d.config
 	networks := map[string][]string{"inet": {"tcp4"}, "inet6": {"tcp6"}}[c.AddressFamily]
 	if networks == nil {
 		networks = []string{"tcp"}
@@ -99,14 +151,10 @@ func (c *Config) dialOnce(ctx context.Context) (net.Conn, error) {
 	}
 	var failures []error
 	for _, network := range networks {
-		local, err := c.localAddr(network)
+		local, err := d.localAddr(network)
 		if err == nil {
-			d := net.Dialer{Timeout: c.ConnectTimeout, LocalAddr: local}
-			if !c.TCPKeepAlive {
-				d.KeepAlive = -1
-			}
 			var conn net.Conn
-			if conn, err = d.DialContext(ctx, network, net.JoinHostPort(c.Hostname, strconv.Itoa(c.Port))); err == nil {
+			if conn, err = d.tcp(local).DialContext(ctx, network, net.JoinHostPort(c.Hostname, strconv.Itoa(c.Port))); err == nil {
 				return conn, nil
 			}
 		}
@@ -116,7 +164,8 @@ func (c *Config) dialOnce(ctx context.Context) (net.Conn, error) {
 }
 
 // localAddr is the address to connect from, nil for any.
-func (c *Config) localAddr(network string) (net.Addr, error) {
+func (d *dialer) localAddr(network string) (net.Addr, error) {
+	c := d.config
 	switch {
 	case c.BindAddress != "":
 		local, err := net.ResolveTCPAddr(network, net.JoinHostPort(c.BindAddress, "0"))
@@ -130,16 +179,16 @@ func (c *Config) localAddr(network string) (net.Addr, error) {
 	return nil, nil
 }
 
-// interfaceAddr is the first address of an interface that is up, one for local
-// use only if there is no other (check_ifaddrs in sshconnect.c).
+// interfaceAddr is the first address of an interface that is up; a loopback or link-local
+// one only if there is no other (check_ifaddrs in sshconnect.c).
 func interfaceAddr(name string, wantIPv4 bool) (net.Addr, error) {
 	iface, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("BindInterface %q: %v", name, rootCause(err))
+		return nil, fmt.Errorf("BindInterface %q: %v", name, usertext.RootCause(err))
 	}
 	addrs, err := iface.Addrs()
 	if err != nil {
-		return nil, fmt.Errorf("BindInterface %q: %v", name, rootCause(err))
+		return nil, fmt.Errorf("BindInterface %q: %v", name, usertext.RootCause(err))
 	}
 	var local *net.TCPAddr
 	for _, addr := range addrs {

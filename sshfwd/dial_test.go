@@ -2,7 +2,6 @@ package sshfwd
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,24 +11,40 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh/knownhosts"
 
-	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testkit/asker"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/hostkey"
 )
 
-func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
 // resolved is the configuration for a server, changed by -o options.
-func resolved(t *testing.T, srv *sshdtest.Server, options ...string) *Config {
+func resolved(t *testing.T, srv *sshd.Server, options ...string) *config.Config {
 	t.Helper()
-	c, err := Resolve(t.Context(), Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
+	c, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
 	require.NoError(t, err)
 	return c
 }
 
-// requireLogin dials and sees that a command runs.
-func requireLogin(t *testing.T, c *Config, p Prompter) {
+// dialOptions are the options of a test, changed by set.
+func dialOptions(p usertext.Asker, set []func(*DialOptions)) DialOptions {
+	options := DialOptions{Prompter: p, Log: env.QuietLog()}
+	for _, f := range set {
+		f(&options)
+	}
+	return options
+}
+
+func withStateDir(dir string) func(*DialOptions) { return func(o *DialOptions) { o.StateDir = dir } }
+
+// requireLogin dials and checks that a command runs.
+func requireLogin(t *testing.T, c *config.Config, p usertext.Asker, set ...func(*DialOptions)) {
 	t.Helper()
-	client, err := Dial(dialContext(t), c, p, quietLog())
+	client, err := Dial(dialContext(t), c, dialOptions(p, set))
 	require.NoError(t, err)
 	session, err := client.conn.NewSession()
 	require.NoError(t, err)
@@ -44,9 +59,9 @@ func requireLogin(t *testing.T, c *Config, p Prompter) {
 func requireNoLogin[E interface {
 	error
 	Hint() string
-}](t *testing.T, c *Config, p Prompter) E {
+}](t *testing.T, c *config.Config, p usertext.Asker, set ...func(*DialOptions)) E {
 	t.Helper()
-	client, err := Dial(dialContext(t), c, p, quietLog())
+	client, err := Dial(dialContext(t), c, dialOptions(p, set))
 	if err == nil {
 		_ = client.Close()
 	}
@@ -59,21 +74,21 @@ func requireNoLogin[E interface {
 }
 
 func TestDialLogsIn(t *testing.T) {
-	requireLogin(t, resolved(t, sshdtest.Start(t, sshdtest.Config{})), nil)
+	requireLogin(t, resolved(t, sshd.Start(t, sshd.Config{})), nil)
 }
 
 func TestDialUnknownHostAsks(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	for _, hash := range []string{"no", "yes"} {
 		t.Run("HashKnownHosts "+hash, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "ssh", "known_hosts")
 			c := resolved(t, srv, "StrictHostKeyChecking=ask", "BatchMode=no", "UserKnownHostsFile="+file, "HashKnownHosts="+hash)
-			p := &script{answers: []string{"perhaps", "yes"}}
+			p := &asker.Script{Answers: []string{"perhaps", "yes"}}
 			requireLogin(t, c, p)
-			require.Contains(t, p.allAsked(), "The authenticity of host '["+srv.Host+"]:"+strconv.Itoa(srv.Port))
-			require.Contains(t, p.allAsked(), "ED25519 key fingerprint is SHA256:")
-			require.Contains(t, p.allAsked(), "Please type 'yes', 'no' or the fingerprint: ")
-			require.Contains(t, p.allNotices(), "permanently added")
+			require.Contains(t, p.AllAsked(), "The authenticity of host '["+srv.Host+"]:"+strconv.Itoa(srv.Port))
+			require.Contains(t, p.AllAsked(), "ED25519 key fingerprint is SHA256:")
+			require.Contains(t, p.AllAsked(), "Please type 'yes', 'no' or the fingerprint: ")
+			require.Contains(t, p.AllNotices(), "permanently added")
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, hash == "yes", strings.HasPrefix(string(text), "|1|"))
@@ -82,7 +97,7 @@ func TestDialUnknownHostAsks(t *testing.T) {
 			require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
 			// It is known now, to us and to ssh, and nothing is asked or added.
-			requireLogin(t, c, &script{})
+			requireLogin(t, c, &asker.Script{})
 			out, err := srv.SSH("-o", "UserKnownHostsFile="+file, "host", "echo", "ok").CombinedOutput()
 			require.NoError(t, err, string(out))
 			again, err := os.ReadFile(file)
@@ -93,39 +108,38 @@ func TestDialUnknownHostAsks(t *testing.T) {
 }
 
 func TestDialUnknownHostByFingerprint(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	file := filepath.Join(t.TempDir(), "known_hosts")
-	key, ok := parseKnownKey(srv.HostPublicKey)
-	require.True(t, ok)
+	key := sshkeys.Parse(t, srv.HostPublicKey)
 	c := resolved(t, srv, "StrictHostKeyChecking=ask", "BatchMode=no", "UserKnownHostsFile="+file)
-	requireLogin(t, c, &script{answers: []string{"SHA256:wrong", fingerprint(key)}})
+	requireLogin(t, c, &asker.Script{Answers: []string{"SHA256:wrong", hostkey.Fingerprint(key)}})
 }
 
 func TestDialUnknownHostRefused(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	file := filepath.Join(t.TempDir(), "known_hosts")
 	for _, c := range []struct {
 		name     string
 		options  []string
-		prompter *script
+		prompter *asker.Script
 	}{
-		{"no", []string{"StrictHostKeyChecking=ask", "BatchMode=no"}, &script{answers: []string{"no"}}},
-		{"empty answer", []string{"StrictHostKeyChecking=ask", "BatchMode=no"}, &script{answers: []string{""}}},
-		{"no answer", []string{"StrictHostKeyChecking=ask", "BatchMode=no"}, &script{}},
-		{"BatchMode", []string{"StrictHostKeyChecking=ask"}, &script{answers: []string{"yes"}}},
-		{"strict", []string{"StrictHostKeyChecking=yes", "BatchMode=no"}, &script{answers: []string{"yes"}}},
+		{"no", []string{"StrictHostKeyChecking=ask", "BatchMode=no"}, &asker.Script{Answers: []string{"no"}}},
+		{"empty answer", []string{"StrictHostKeyChecking=ask", "BatchMode=no"}, &asker.Script{Answers: []string{""}}},
+		{"no answer", []string{"StrictHostKeyChecking=ask", "BatchMode=no"}, &asker.Script{}},
+		{"BatchMode", []string{"StrictHostKeyChecking=ask"}, &asker.Script{Answers: []string{"yes"}}},
+		{"strict", []string{"StrictHostKeyChecking=yes", "BatchMode=no"}, &asker.Script{Answers: []string{"yes"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			config := resolved(t, srv, append(c.options, "UserKnownHostsFile="+file)...)
-			err := requireNoLogin[*HostKeyError](t, config, c.prompter)
-			require.Equal(t, KeyUnknown, err.Reason)
+			resolved := resolved(t, srv, append(c.options, "UserKnownHostsFile="+file)...)
+			err := requireNoLogin[*hostkey.Error](t, resolved, c.prompter)
+			require.Equal(t, hostkey.Unknown, err.Reason)
 			require.NoFileExists(t, file)
 		})
 	}
 }
 
 func TestDialAcceptsNewWithoutAsking(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	for _, strict := range []string{"accept-new", "no"} {
 		file := filepath.Join(t.TempDir(), "known_hosts")
 		requireLogin(t, resolved(t, srv, "StrictHostKeyChecking="+strict, "UserKnownHostsFile="+file), nil)
@@ -135,14 +149,14 @@ func TestDialAcceptsNewWithoutAsking(t *testing.T) {
 
 // A changed key is refused whatever StrictHostKeyChecking says.
 func TestDialChangedKey(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	file := filepath.Join(t.TempDir(), "known_hosts")
-	line := "# a comment\n" + string(knownHostEntry(hostName(srv.Host, srv.Port), newKey(t), false))
+	line := "# a comment\n" + knownhosts.Line([]string{net.JoinHostPort(srv.Host, strconv.Itoa(srv.Port))}, sshkeys.New(t)) + "\n"
 	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
 	for _, strict := range []string{"yes", "ask", "accept-new", "no"} {
 		c := resolved(t, srv, "StrictHostKeyChecking="+strict, "BatchMode=no", "UserKnownHostsFile="+file)
-		err := requireNoLogin[*HostKeyError](t, c, &script{answers: []string{"yes"}})
-		require.Equal(t, KeyChanged, err.Reason)
+		err := requireNoLogin[*hostkey.Error](t, c, &asker.Script{Answers: []string{"yes"}})
+		require.Equal(t, hostkey.Changed, err.Reason)
 		require.Equal(t, file, err.File)
 		require.Equal(t, 2, err.Line)
 		require.Contains(t, err.Error(), file+":2")
@@ -167,18 +181,18 @@ func TestDialErrors(t *testing.T) {
 		{"refused", "127.0.0.1", closed.Addr().(*net.TCPAddr).Port, "connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			config, err := Resolve(t.Context(), Options{Destination: c.host, Port: c.port, ConfigFile: "none"})
+			resolved, err := config.Resolve(t.Context(), config.Options{Destination: c.host, Port: c.port, ConfigFile: "none"})
 			require.NoError(t, err)
-			require.Contains(t, requireNoLogin[*DialError](t, config, nil).Error(), c.want)
+			require.Contains(t, requireNoLogin[*DialError](t, resolved, nil).Error(), c.want)
 		})
 	}
 	t.Run("black hole", func(t *testing.T) {
 		port := silent.Addr().(*net.TCPAddr).Port
-		config, err := Resolve(t.Context(), Options{
+		resolved, err := config.Resolve(t.Context(), config.Options{
 			Destination: "127.0.0.1", Port: port, ConfigFile: "none", Options: []string{"ConnectTimeout=1"},
 		})
 		require.NoError(t, err)
-		require.ErrorIs(t, requireNoLogin[*HandshakeError](t, config, nil), ErrNoAnswer)
+		require.ErrorIs(t, requireNoLogin[*HandshakeError](t, resolved, nil), ErrNoAnswer)
 	})
 }
 
@@ -195,19 +209,19 @@ func TestDialNotSSH(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-done })
-	config, err := Resolve(t.Context(), Options{Destination: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, ConfigFile: "none"})
+	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, ConfigFile: "none"})
 	require.NoError(t, err)
-	require.NotContains(t, requireNoLogin[*HandshakeError](t, config, nil).Error(), "\x1b")
+	require.NotContains(t, requireNoLogin[*HandshakeError](t, resolved, nil).Error(), "\x1b")
 }
 
-// Cancelling ends Dial at any point: before there is an answer, and while the
-// user is asked.
+// Cancelling ends Dial at any point: before the server answers, and while the user is
+// asked.
 func TestDialIsCancelled(t *testing.T) {
 	t.Run("handshake", func(t *testing.T) {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = silent.Close() })
-		config, err := Resolve(t.Context(), Options{Destination: "127.0.0.1", Port: silent.Addr().(*net.TCPAddr).Port, ConfigFile: "none"})
+		resolved, err := config.Resolve(t.Context(), config.Options{Destination: "127.0.0.1", Port: silent.Addr().(*net.TCPAddr).Port, ConfigFile: "none"})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(dialContext(t))
 		stop := context.AfterFunc(ctx, func() {})
@@ -220,23 +234,23 @@ func TestDialIsCancelled(t *testing.T) {
 			}
 			cancel()
 		}()
-		_, err = Dial(ctx, config, nil, quietLog())
+		_, err = Dial(ctx, resolved, DialOptions{Log: env.QuietLog()})
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, (<-accepted).Close())
 	})
 	t.Run("prompts", func(t *testing.T) {
-		srv := sshdtest.Start(t, sshdtest.Config{Options: []string{"PasswordAuthentication yes"}})
+		srv := sshd.Start(t, sshd.Config{Options: []string{"PasswordAuthentication yes"}})
 		for _, options := range [][]string{
 			{"BatchMode=no", "StrictHostKeyChecking=ask", "UserKnownHostsFile=/nonexistent"},
 			{"BatchMode=no", "PreferredAuthentications=password"},
 		} {
 			ctx, cancel := context.WithCancel(dialContext(t))
-			p := &script{started: make(chan struct{})}
+			p := &asker.Script{Started: make(chan struct{})}
 			go func() {
-				<-p.started
+				<-p.Started
 				cancel()
 			}()
-			_, err := Dial(ctx, resolved(t, srv, options...), p, quietLog())
+			_, err := Dial(ctx, resolved(t, srv, options...), DialOptions{Prompter: p, Log: env.QuietLog()})
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
@@ -244,37 +258,45 @@ func TestDialIsCancelled(t *testing.T) {
 
 // Time that the user takes does not count against ConnectTimeout.
 func TestDialClockStandsStillWhileAsking(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	file := filepath.Join(t.TempDir(), "known_hosts")
 	c := resolved(t, srv, "BatchMode=no", "StrictHostKeyChecking=ask", "UserKnownHostsFile="+file, "ConnectTimeout=1")
-	requireLogin(t, c, &slowly{script{answers: []string{"yes"}}})
+	requireLogin(t, c, &slowly{asker.Script{Answers: []string{"yes"}}})
 }
 
-type slowly struct{ script }
+type slowly struct{ asker.Script }
 
 func (s *slowly) Ask(ctx context.Context, text string) (string, error) {
 	<-time.After(1500 * time.Millisecond)
-	return s.script.Ask(ctx, text)
+	return s.Script.Ask(ctx, text)
 }
 
 func TestDialRefusesWhatItCannotDo(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
-	err := requireNoLogin[*UnsupportedError](t, resolved(t, srv, "ProxyCommand=-"), nil)
+	srv := sshd.Start(t, sshd.Config{})
+	err := requireNoLogin[*config.UnsupportedError](t, resolved(t, srv, "ProxyCommand=-"), nil)
 	require.Equal(t, "ProxyCommand", err.Option)
 	requireLogin(t, resolved(t, srv, "ProxyCommand=none"), nil)
 }
 
 func TestDialHonoursAlgorithms(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{Options: []string{"Ciphers aes256-ctr"}})
+	srv := sshd.Start(t, sshd.Config{Options: []string{"Ciphers aes256-ctr"}})
 	requireLogin(t, resolved(t, srv, "Ciphers=aes256-ctr"), nil)
 	requireNoLogin[*HandshakeError](t, resolved(t, srv, "Ciphers=aes128-ctr"), nil)
 	// sntrup761 alone is nothing we have.
-	requireNoLogin[*ConfigError](t, resolved(t, srv, "KexAlgorithms=sntrup761x25519-sha512@openssh.com"), nil)
+	requireNoLogin[*config.Error](t, resolved(t, srv, "KexAlgorithms=sntrup761x25519-sha512@openssh.com"), nil)
 }
 
 func TestDialAddressFamilyAndBind(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	requireLogin(t, resolved(t, srv, "AddressFamily=inet", "BindAddress=127.0.0.1"), nil)
 	requireNoLogin[*DialError](t, resolved(t, srv, "AddressFamily=inet6"), nil)
 	requireNoLogin[*DialError](t, resolved(t, srv, "BindAddress=192.0.2.1"), nil)
+}
+
+// dialContext bounds a connection that hangs.
+func dialContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
 }

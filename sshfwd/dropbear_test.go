@@ -11,8 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/sshfwd/config"
 )
 
 // startDropbear runs a dropbear with an Ed25519 host key only: its child
@@ -20,14 +23,14 @@ import (
 // whose `Host host` it is.
 func startDropbear(t *testing.T) (configFile string) {
 	t.Helper()
-	dropbear, dropbearkey := testenv.Tool(t, "dropbear"), testenv.Tool(t, "dropbearkey")
-	account := sshdtest.NewAccount(t, sshdtest.AccountConfig{Shell: "sh"})
-	dir := testenv.ShortDir(t)
+	dropbear, dropbearkey := env.Tool(t, "dropbear"), env.Tool(t, "dropbearkey")
+	account := sshd.NewAccount(t, sshd.AccountConfig{Shell: "sh"})
+	dir := env.ShortDir(t)
 	hostKey := filepath.Join(dir, "host")
 	out, err := exec.Command(dropbearkey, "-t", "ed25519", "-f", hostKey).CombinedOutput()
 	require.NoError(t, err, string(out))
-	client := keygen(t, dir, "client", "-t", "ed25519")
-	account.WriteFile(t, ".ssh/authorized_keys", []byte(publicLine(t, client+".pub")+"\n"), 0o600)
+	client := sshkeys.Keygen(t, dir, "client", "-t", "ed25519")
+	account.WriteFile(t, ".ssh/authorized_keys", []byte(sshkeys.PublicLine(t, client+".pub")+"\n"), 0o600)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr := l.Addr().(*net.TCPAddr)
@@ -54,20 +57,20 @@ func startDropbear(t *testing.T) (configFile string) {
 
 func TestDropbear(t *testing.T) {
 	file := startDropbear(t)
-	config, err := Resolve(t.Context(), Options{Destination: "host", ConfigFile: file})
+	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: file})
 	require.NoError(t, err)
-	requireLogin(t, config, nil) // not known yet
-	requireLogin(t, config, nil) // known by now
+	requireLogin(t, resolved, nil) // not known yet
+	requireLogin(t, resolved, nil) // known by now
 
-	client, err := Dial(dialContext(t), config, nil, quietLog())
+	client, err := Dial(dialContext(t), resolved, DialOptions{Log: env.QuietLog()})
 	require.NoError(t, err)
 	defer client.Close()
-	_, err = client.Forward(testContext(t), shortSocketPath(t), serveEcho)
-	var refused *ForwardRefusedError
+	_, err = client.ForwardUnix(testContext(t), shortSocketPath(t), serveEcho)
+	var refused *link.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Contains(t, refused.Hint(), "dropbear")
 	_, err = client.DialUnix(testContext(t), shortSocketPath(t))
-	var unsupported *DialUnixError
+	var unsupported *link.DialError
 	require.ErrorAs(t, err, &unsupported)
 	require.True(t, unsupported.Unsupported)
 }
@@ -75,13 +78,13 @@ func TestDropbear(t *testing.T) {
 // dropbear as a jump host: it has direct-tcpip.
 func TestJumpOverDropbear(t *testing.T) {
 	file := startDropbear(t)
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	more := fmt.Sprintf("Host web\n HostName 127.0.0.1\n Port %d\n User %s\n IdentityFile %s\n UserKnownHostsFile %s\n ProxyJump host\n",
 		srv.Port, srv.User, srv.ClientKeyFile, srv.KnownHosts)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, append(text, more...), 0o600))
-	config, err := Resolve(t.Context(), Options{Destination: "web", ConfigFile: file})
+	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "web", ConfigFile: file})
 	require.NoError(t, err)
-	requireLogin(t, config, nil)
+	requireLogin(t, resolved, nil)
 }

@@ -13,19 +13,19 @@ var ErrDisconnected = errors.New("the session was ended by its escape sequence")
 // suspendKey is Ctrl-Z, as in ~^Z.
 const suspendKey = 'Z' - '@'
 
-// An Escape gives meaning to the escape sequences of ssh(1) in what the user
-// types: a newline, Char and one more character. They are recognised in what
-// Stdin gives, whether the link or the remote takes any of it or not.
+// An Escape handles the escape sequences of ssh(1) in what the user types: a newline, Char
+// and one more character. They are recognised as soon as they are read from Stdin, even if
+// the link or the remote takes no input.
 type Escape struct {
 	Char byte // see EscapeChar
 	// Show prints text, whose lines end with CR LF, at once.
 	Show func(text string)
-	// Suspend, where not nil, stops the program until it is continued (~^Z).
+	// Suspend, if not nil, stops the program until it is continued (~^Z).
 	Suspend func()
 }
 
 // EscapeChar reads EscapeChar of ssh_config(5): one character, "^" and a
-// letter, or "none". ok is false for the last and for anything else.
+// letter, or "none". ok is false for "none" and for anything else.
 func EscapeChar(value string) (char byte, ok bool) {
 	switch {
 	case len(value) == 1:
@@ -36,7 +36,7 @@ func EscapeChar(value string) (char byte, ok bool) {
 	return 0, false
 }
 
-// help is print_escape_help of OpenSSH's clientloop.c, with what there is here.
+// help is print_escape_help of OpenSSH's clientloop.c, with the sequences that we have.
 func (e *Escape) help() string {
 	char := visibleChar(e.Char)
 	var b strings.Builder
@@ -65,20 +65,20 @@ func visibleChar(char byte) string {
 }
 
 // isCommand reports whether the character after the escape character is for us
-// and not for the remote (process_escapes in clientloop.c).
+// rather than for the remote (process_escapes in clientloop.c).
 func isCommand(key byte) bool { return strings.IndexByte(".?BCRVv#&\x1a", key) >= 0 }
 
 // An escapeScanner finds escape sequences in a stream of keys. The start of
 // the stream counts as the start of a line.
 type escapeScanner struct {
 	char     byte
-	midLine  bool // the key before was no newline
-	escaping bool // the key before was the escape character
+	midLine  bool // the last key was not a newline
+	escaping bool // the last key was the escape character
 }
 
-// next takes keys up to and including the first escape sequence. data is what
-// the remote shall have of them, appended to buf; command is the sequence's
-// last character, 0 if there is none; rest is what is left.
+// next scans keys up to the end of the first escape sequence. data is what the remote gets
+// of them, appended to buf; command is the last character of the sequence, 0 if there is
+// none; rest are the keys after it.
 func (s *escapeScanner) next(buf, keys []byte) (data []byte, command byte, rest []byte) {
 	for i, key := range keys {
 		switch {

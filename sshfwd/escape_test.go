@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scanAll gives what the remote gets, and the commands, in order.
+// scanAll returns what the remote gets, and the commands, in order.
 func scanAll(s *escapeScanner, chunks ...string) (sent, commands string) {
 	for _, chunk := range chunks {
 		for keys := []byte(chunk); len(keys) > 0; {
@@ -50,7 +50,7 @@ func TestEscapeSequences(t *testing.T) {
 	require.Equal(t, "?", commands)
 }
 
-// How the keys are cut into reads makes no difference.
+// It makes no difference how the keys are split into reads.
 func FuzzEscapeScanner(f *testing.F) {
 	f.Add([]byte("ls\r~?~~x\n~.rest"), byte(3))
 	f.Add([]byte("~~~~\r~"), byte(1))

@@ -1,10 +1,11 @@
 package sshfwd
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/internal/link"
 )
 
 // ExitConnectionLost is the status of ssh(1) for everything but the end of the
@@ -12,28 +13,8 @@ import (
 // 255 if an error occurred".
 const ExitConnectionLost = 255
 
-// ErrNoExitStatus says that a session ended and the server did not say how:
-// the connection was lost, or the server closed the channel.
-var ErrNoExitStatus = errors.New("the remote command ended without an exit status")
-
-// An ExitError says that a remote command ended other than with status 0.
-type ExitError struct {
-	// Status is the exit status; ExitConnectionLost where Signal is set.
-	Status int
-	// Signal is the name of the signal that ended it, without SIG (RFC 4254
-	// section 6.10), as the server sent it: not to be trusted.
-	Signal string
-}
-
-func (e *ExitError) Error() string {
-	if e.Signal != "" {
-		return fmt.Sprintf("the remote command was ended by signal %.40q", e.Signal)
-	}
-	return fmt.Sprintf("the remote command ended with status %d", e.Status)
-}
-
 // A RequestRefusedError says that the server refused to start a session's
-// shell, command or subsystem. The protocol has no reason to give.
+// shell, command or subsystem. The protocol gives no reason.
 type RequestRefusedError struct {
 	Request string // "shell", "exec" or "subsystem"
 }
@@ -42,12 +23,15 @@ func (e *RequestRefusedError) Error() string {
 	return fmt.Sprintf("the server refused the %s request", e.Request)
 }
 
+// NothingRan returns true; see link.NothingRan.
+func (e *RequestRefusedError) NothingRan() bool { return true }
+
 // Hint says what to do.
 func (e *RequestRefusedError) Hint() string {
 	return "check that the account may log in there, and the server's log"
 }
 
-// A SessionRefusedError says that the server opened no session.
+// A SessionRefusedError says that the server refused to open a session.
 type SessionRefusedError struct {
 	Reason  string // of RFC 4254 section 5.1, in words
 	Message string // the server's own text, not to be trusted
@@ -56,6 +40,9 @@ type SessionRefusedError struct {
 func (e *SessionRefusedError) Error() string {
 	return fmt.Sprintf("cannot open a session: the server refuses it: %s (it says %.200q)", e.Reason, e.Message)
 }
+
+// NothingRan returns true; see link.NothingRan.
+func (e *SessionRefusedError) NothingRan() bool { return true }
 
 // Hint says what to do.
 func (e *SessionRefusedError) Hint() string {
@@ -69,8 +56,8 @@ type exit struct {
 	signal string
 }
 
-// note takes one request of a session channel, if it is exit-status or
-// exit-signal; the last one counts.
+// note reads a request of a session channel if it is exit-status or exit-signal; the last
+// one counts.
 func (e *exit) note(req *ssh.Request) {
 	switch req.Type {
 	case "exit-status":
@@ -91,7 +78,7 @@ func (e *exit) note(req *ssh.Request) {
 	}
 }
 
-// code is what ssh would exit with.
+// code is the status that ssh would exit with.
 func (e exit) code() int {
 	if !e.known || e.signal != "" {
 		return ExitConnectionLost
@@ -99,10 +86,10 @@ func (e exit) code() int {
 	return e.status
 }
 
-// err is an *ExitError for every known end but status 0.
+// err is a *link.ExitError, or nil for status 0 or an end that is not known.
 func (e exit) err() error {
 	if !e.known || e.code() == 0 {
 		return nil
 	}
-	return &ExitError{Status: e.code(), Signal: e.signal}
+	return &link.ExitError{Status: e.code(), Signal: e.signal}
 }

@@ -11,32 +11,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// errConnectionEnded is the cause of what ends with the SSH connection.
-var errConnectionEnded = errors.New("the ssh connection has ended")
+// ErrConnectionEnded is the cause of a context that ends with the SSH connection, and the
+// error of what cannot be done any more then.
+var ErrConnectionEnded = errors.New("the ssh connection has ended")
 
-// A ForwardRefusedError says that the server refused to listen at Path. The
-// protocol has no reason to give (RFC 4254 section 4): the caller, who can look
-// at the host, fills in Advice, unless the kind of server says it all.
-type ForwardRefusedError struct {
-	Path string
-	// Advice is what the caller found out, and what Hint returns: one line.
-	Advice string
-}
-
-func (e *ForwardRefusedError) Error() string {
-	return fmt.Sprintf("the server refused to listen on the socket %q", e.Path)
-}
-
-// Hint says what to do: Advice, or the reasons that sshd has.
-func (e *ForwardRefusedError) Hint() string {
-	if e.Advice != "" {
-		return e.Advice
-	}
-	return "remove the file if it exists, make its directory, or set AllowStreamLocalForwarding yes in the server's sshd_config"
-}
-
-// adviceFor is what the server's version (RFC 4253, 4.2) says of a refusal, ""
-// for nothing.
+// adviceFor explains a refusal by the server's version (RFC 4253, 4.2), "" if it does not.
 func adviceFor(version string) string {
 	if strings.HasPrefix(version, "SSH-2.0-dropbear") {
 		return fmt.Sprintf("the host's SSH server is dropbear (%q), which does not forward Unix sockets: have the host run OpenSSH's sshd", version)
@@ -44,31 +23,18 @@ func adviceFor(version string) string {
 	return ""
 }
 
-// A RemotePathError says that Path is none on the server's host: sshd would take
-// a relative one for one in its own working directory.
-type RemotePathError struct{ Path string }
-
-func (e *RemotePathError) Error() string {
-	return fmt.Sprintf("forward %q: not an absolute path", e.Path)
-}
-
-// Hint says what to do.
-func (e *RemotePathError) Hint() string {
-	return "give a path that begins with /; ~ and variables are not expanded"
-}
-
 // A Forward is one socket on the server's host whose connections come to us.
 //
 // The socket's file stays when the Forward ends: sshd does not remove it, and
-// refuses the next forward of the path while it is there, unless it was told
+// refuses the next forward of the path while it is there, unless its configuration has
 // StreamLocalBindUnlink yes.
 type Forward struct {
-	forwarder *Forwarder
+	forwarder *forwarder
 	path      string
-	serve     func(ctx context.Context, conn Conn)
+	serve     func(ctx context.Context, conn *Conn)
 	ctx       context.Context // given to serve
 	cancel    context.CancelCauseFunc
-	served    chan struct{} // closed when it is shut and no serve call runs
+	served    chan struct{} // closed when isShut is set and no serve call runs
 	cancelled chan struct{} // closed when the server has answered the cancel
 
 	mu        sync.Mutex
@@ -76,17 +42,17 @@ type Forward struct {
 	isShut    bool
 	withdrawn bool // the cancel request has been sent, or needs none
 	cancelErr error
-	conns     map[*channelConn]struct{}
+	conns     map[*Conn]struct{}
 }
 
-func newForward(ctx context.Context, r *Forwarder, path string, serve func(context.Context, Conn)) *Forward {
+func newForward(ctx context.Context, r *forwarder, path string, serve func(context.Context, *Conn)) *Forward {
 	f := &Forward{
 		forwarder: r,
 		path:      path,
 		serve:     serve,
 		served:    make(chan struct{}),
 		cancelled: make(chan struct{}),
-		conns:     make(map[*channelConn]struct{}),
+		conns:     make(map[*Conn]struct{}),
 	}
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return f
@@ -96,13 +62,12 @@ func newForward(ctx context.Context, r *Forwarder, path string, serve func(conte
 func (f *Forward) Path() string { return f.path }
 
 // Close asks the server to stop listening, closes every connection of the
-// Forward and returns when every serve call has. ctx bounds the wait for the
+// Forward and returns when every serve call has returned. ctx bounds the wait for the
 // server, which has to answer the request and the close of each connection: an
-// error says that an answer was no, or did not come. The Forward is closed all
-// the same; serve calls that are stuck then end with the connection, which
-// Forwarder.Wait waits for. On a connection that has ended there is nothing to
-// ask, and Close returns nil. A second Close waits like the first. A serve call
-// must not make it: it would wait for itself.
+// error says that it refused, or did not answer. The Forward is closed all
+// the same; serve calls that are stuck then end with the connection. On a connection that
+// has ended there is nothing to ask, and Close returns nil. A second Close waits like the
+// first. A serve call must not call it: it would wait for itself.
 func (f *Forward) Close(ctx context.Context) error {
 	f.shut(net.ErrClosed)
 	f.withdraw()
@@ -123,7 +88,7 @@ func (f *Forward) Close(ctx context.Context) error {
 func (f *Forward) Wait() { <-f.served }
 
 // withdraw sends the cancel request, once, without waiting for the answer. The
-// path stays taken until the answer is there.
+// path cannot be forwarded again until the answer has come.
 func (f *Forward) withdraw() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,9 +112,8 @@ func (f *Forward) sendCancel() {
 	}
 }
 
-// abandon ends a Forward whose maker has stopped waiting for the reply, and
-// does not wait either. A grant that has come already is withdrawn here, a
-// later one by request.
+// abandon ends a Forward whose caller has stopped waiting for the reply, and does not wait
+// either. If it was granted already it is cancelled here, else by request.
 func (f *Forward) abandon(cause error) {
 	f.shut(cause)
 	f.mu.Lock()
@@ -160,7 +124,7 @@ func (f *Forward) abandon(cause error) {
 	}
 }
 
-// grant notes that the server listens, unless nobody wants it any more.
+// grant notes that the server listens. It returns false if nobody wants that any more.
 func (f *Forward) grant() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,8 +132,8 @@ func (f *Forward) grant() bool {
 	return f.granted
 }
 
-// shut ends what runs locally: no further serve call starts, and the Conns of
-// those that run are closed. A second shut is a no-op.
+// shut ends the local side: no further serve call begins, and the Conns of those that run
+// are closed. A second shut is a no-op.
 func (f *Forward) shut(cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,14 +160,14 @@ func (f *Forward) isOver() bool {
 	return f.isShut
 }
 
-// handle serves one channel. It returns when the server, too, has closed it,
-// or the connection has ended.
+// handle serves one channel. It returns when the server has closed it, too, or the
+// connection has ended.
 func (f *Forward) handle(newCh ssh.NewChannel) {
 	ch, reqs, err := newCh.Accept()
 	if err != nil {
 		return // the connection has ended
 	}
-	conn := newChannelConn(ch, reqs)
+	conn := newConn(ch, reqs)
 	if f.admit(conn) {
 		f.serveOne(conn)
 	}
@@ -211,13 +175,13 @@ func (f *Forward) handle(newCh ssh.NewChannel) {
 	<-conn.done
 }
 
-func (f *Forward) serveOne(conn *channelConn) {
+func (f *Forward) serveOne(conn *Conn) {
 	defer f.forget(conn)
 	f.serve(f.ctx, conn)
 }
 
-// admit counts conn, or returns false if the Forward has ended meanwhile.
-func (f *Forward) admit(conn *channelConn) bool {
+// admit registers conn, or returns false if the Forward has ended meanwhile.
+func (f *Forward) admit(conn *Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.isShut {
@@ -227,7 +191,7 @@ func (f *Forward) admit(conn *channelConn) bool {
 	return true
 }
 
-func (f *Forward) forget(conn *channelConn) {
+func (f *Forward) forget(conn *Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, conn)

@@ -16,11 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
-func shortSocketPath(t *testing.T) string { return filepath.Join(testenv.ShortDir(t), "S") }
+func shortSocketPath(t *testing.T) string { return filepath.Join(env.ShortDir(t), "S") }
 
 // dialSocket connects to the forwarded socket as soon as it listens, and again
 // while its backlog is full.
@@ -96,26 +97,26 @@ func TestForwardCarriesBulkBothWays(t *testing.T) {
 	})
 }
 
-// What blocks a connection's serve must not block Close: neither a peer that
-// is silent, nor one that does not read, nor data that serve does not read.
+// Whatever blocks the serve call of a connection must not block Close: a peer that is
+// silent, one that does not read, or data that serve does not read.
 func TestForwardCloseEndsBlockedConns(t *testing.T) {
-	blocked := map[string]func(ctx context.Context, conn Conn){
-		"reading": func(_ context.Context, conn Conn) { _, _ = io.Copy(io.Discard, conn) },
-		"writing": func(_ context.Context, conn Conn) {
+	blocked := map[string]func(ctx context.Context, conn *Conn){
+		"reading": func(_ context.Context, conn *Conn) { _, _ = io.Copy(io.Discard, conn) },
+		"writing": func(_ context.Context, conn *Conn) {
 			for data := make([]byte, 1<<20); ; {
 				if _, err := conn.Write(data); err != nil {
 					return
 				}
 			}
 		},
-		"not reading": func(ctx context.Context, _ Conn) { <-ctx.Done() },
+		"not reading": func(ctx context.Context, _ *Conn) { <-ctx.Done() },
 	}
 	for name, serve := range blocked {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, client *Client) {
 				path := shortSocketPath(t)
 				serving := make(chan struct{}, 3)
-				forward, err := newForwarder(t, client, 0).Forward(testContext(t), path, func(ctx context.Context, conn Conn) {
+				forward, err := newForwarder(t, client, 0).Forward(testContext(t), path, func(ctx context.Context, conn *Conn) {
 					serving <- struct{}{}
 					serve(ctx, conn)
 				})
@@ -166,7 +167,7 @@ func TestForwardTheSamePathAgain(t *testing.T) {
 			_, err = net.Dial("unix", path)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			_, err = forwarder.Forward(testContext(t), path, serveEcho)
-			var refused *ForwardRefusedError
+			var refused *link.RefusedError
 			require.ErrorAs(t, err, &refused, "while the file is there")
 			require.Equal(t, path, refused.Path)
 			require.NotEmpty(t, refused.Hint())
@@ -180,7 +181,7 @@ func TestForwardTwoPaths(t *testing.T) {
 		forwarder := newForwarder(t, client, 0)
 		one, two := shortSocketPath(t), shortSocketPath(t)
 		for _, path := range []string{one, two} {
-			_, err := forwarder.Forward(testContext(t), path, func(_ context.Context, conn Conn) {
+			_, err := forwarder.Forward(testContext(t), path, func(_ context.Context, conn *Conn) {
 				_, _ = io.WriteString(conn, path)
 			})
 			require.NoError(t, err)
@@ -197,7 +198,7 @@ func TestForwardTwoPaths(t *testing.T) {
 }
 
 func TestForwardRefusesPathsItCannotMean(t *testing.T) {
-	forwarder := newForwarder(t, embedded(t, &sshtest.Server{}), 0)
+	forwarder := newForwarder(t, embedded(t, &fakesshd.Server{}), 0)
 	for _, path := range []string{"", "S", "~/S", "/tmp/a\x00b"} {
 		_, err := forwarder.Forward(testContext(t), path, serveEcho)
 		require.ErrorContains(t, err, "not an absolute path", "%q", path)
@@ -205,19 +206,19 @@ func TestForwardRefusesPathsItCannotMean(t *testing.T) {
 }
 
 func TestForwarderIsOne(t *testing.T) {
-	client := embedded(t, &sshtest.Server{})
+	client := embedded(t, &fakesshd.Server{})
 	newForwarder(t, client, 0)
-	_, err := client.Forwarder(ForwarderConfig{})
-	require.ErrorIs(t, err, ErrForwarderTaken)
+	_, err := client.newForwarder(1)
+	require.ErrorIs(t, err, ErrTaken)
 }
 
-// A hostile server opens what nobody asked for, and opens it early.
+// A hostile server opens channels that nobody asked for, and opens them early.
 func TestForwardRejectsWhatWasNotAskedFor(t *testing.T) {
 	path := shortSocketPath(t)
 	reasons := make(map[string]ssh.RejectionReason)
 	early := make(chan string, 1)
-	srv := &sshtest.Server{}
-	srv.Faults.BeforeGrant = func(conn *sshtest.Conn, path string) {
+	srv := &fakesshd.Server{}
+	srv.Faults.BeforeGrant = func(conn *fakesshd.Conn, path string) {
 		for _, other := range []string{path + "x", "", "/"} {
 			_, err := conn.OpenForwarded(other)
 			reasons[other] = rejection(err)
@@ -250,7 +251,7 @@ func rejection(err error) ssh.RejectionReason {
 }
 
 // exchange says "early" on a forwarded channel and returns what comes back.
-func exchange(conn *sshtest.Conn, path string) string {
+func exchange(conn *fakesshd.Conn, path string) string {
 	ch, err := conn.OpenForwarded(path)
 	if err != nil {
 		return err.Error()
@@ -265,9 +266,9 @@ func exchange(conn *sshtest.Conn, path string) string {
 func TestForwardBoundsItsConns(t *testing.T) {
 	const most = 3
 	path := shortSocketPath(t)
-	connected := make(chan *sshtest.Conn, 1)
-	srv := &sshtest.Server{}
-	srv.Faults.BeforeGrant = func(conn *sshtest.Conn, _ string) { connected <- conn }
+	connected := make(chan *fakesshd.Conn, 1)
+	srv := &fakesshd.Server{}
+	srv.Faults.BeforeGrant = func(conn *fakesshd.Conn, _ string) { connected <- conn }
 	_, err := newForwarder(t, embedded(t, srv), most).Forward(testContext(t), path, serveEcho)
 	require.NoError(t, err)
 	server := <-connected
@@ -289,7 +290,7 @@ func TestForwardBoundsItsConns(t *testing.T) {
 func TestForwardGivesUpWithItsContext(t *testing.T) {
 	gate := make(chan struct{})
 	path := shortSocketPath(t)
-	srv := &sshtest.Server{Faults: sshtest.Faults{HoldReplies: gate}}
+	srv := &fakesshd.Server{Faults: fakesshd.Faults{HoldReplies: gate}}
 	forwarder := newForwarder(t, embedded(t, srv), 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	listening := make(chan struct{})
@@ -320,10 +321,10 @@ func TestForwardGivesUpWithItsContext(t *testing.T) {
 func TestForwardCloseOnADeadLink(t *testing.T) {
 	for name, send := range map[string]int{"silent": 0, "with the link full": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
-			client, link := embeddedLink(t, &sshtest.Server{})
+			client, link := embeddedLink(t, &fakesshd.Server{})
 			path := shortSocketPath(t)
 			dead, serving := make(chan struct{}), make(chan struct{})
-			forward, err := newForwarder(t, client, 0).Forward(testContext(t), path, func(_ context.Context, conn Conn) {
+			forward, err := newForwarder(t, client, 0).Forward(testContext(t), path, func(_ context.Context, conn *Conn) {
 				close(serving)
 				<-dead
 				_, _ = conn.Write(make([]byte, send))
@@ -346,12 +347,12 @@ func TestForwardCloseOnADeadLink(t *testing.T) {
 }
 
 func TestForwardEndsWithTheConnection(t *testing.T) {
-	client := embedded(t, &sshtest.Server{})
+	client := embedded(t, &fakesshd.Server{})
 	path := shortSocketPath(t)
 	forwarder := newForwarder(t, client, 0)
 	cause := make(chan error, 1)
 	serving := make(chan struct{})
-	forward, err := forwarder.Forward(testContext(t), path, func(ctx context.Context, _ Conn) {
+	forward, err := forwarder.Forward(testContext(t), path, func(ctx context.Context, _ *Conn) {
 		close(serving)
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
@@ -363,7 +364,7 @@ func TestForwardEndsWithTheConnection(t *testing.T) {
 	requireClosed(t, "serve runs", serving)
 	require.NoError(t, client.Close())
 	forward.Wait()
-	require.ErrorIs(t, <-cause, errConnectionEnded)
+	require.ErrorIs(t, <-cause, ErrConnectionEnded)
 	require.NoError(t, forward.Close(t.Context()))
 	forwarder.Wait()
 	_, err = forwarder.Forward(t.Context(), path+"2", serveEcho)

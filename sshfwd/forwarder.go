@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/internal/link"
 )
 
 // The names of OpenSSH's PROTOCOL section 2.4.
@@ -19,58 +21,50 @@ const (
 	forwardedChannel = "forwarded-streamlocal@openssh.com"
 )
 
-// DefaultMaxConns is how many forwarded connections a Client holds at once
-// where ForwarderConfig says nothing.
+// DefaultMaxConns is how many connections all forwarded sockets of a Client may have
+// together, including those that we have closed and the server has not. Further ones are
+// refused with "resource shortage".
 const DefaultMaxConns = 4096
 
-// ForwarderConfig is what a Forwarder may be told.
-type ForwarderConfig struct {
-	// MaxConns bounds the connections that all forwards of the Client hold
-	// together, those included that we have closed and the server has not.
-	// Beyond it the server is told "resource shortage". 0 is DefaultMaxConns.
-	MaxConns int
-}
+// ErrTaken says that the channels of a type are being received by somebody else already.
+var ErrTaken = errors.New("this connection has its forwarder already")
 
-// ErrForwarderTaken is returned by a second call of Client.Forwarder.
-var ErrForwarderTaken = errors.New("this connection has its forwarder already")
-
-// A Forwarder is the one dispatcher of a Client's forwarded connections: it
-// receives every channel that the server opens for any forwarded socket and
+// A forwarder is the one dispatcher of a Client's forwarded connections: it
+// receives every channel that the server opens for any forwarded socket, and
 // gives it to the Forward of that path. A channel for any other path is
 // rejected; every other channel type is rejected by x/crypto.
 //
-// It stands in for ssh.Client.ListenUnix, which registers its listener after
+// It replaces ssh.Client.ListenUnix, which registers its listener after
 // the grant, so that connections that come at once are lost (golang/go#64094),
 // and which stops the whole connection when nobody accepts (golang/go#77035).
 //
-// Its goroutines: one loop, one per channel, one per request under way. All
+// Its goroutines: one loop, one per channel, one per request in progress. All
 // end with the connection; Wait returns then.
-type Forwarder struct {
-	conn  *ssh.Client
-	log   *slog.Logger
-	slots chan struct{} // one token per channel that is not over
-	wg    sync.WaitGroup
+type forwarder struct {
+	conn     *ssh.Client
+	whyEnded func() error // the Client's
+	log      *slog.Logger
+	slots    chan struct{} // one token per channel that has not ended
+	wg       sync.WaitGroup
 
 	mu       sync.Mutex
-	ended    bool // the connection has ended: wg.Go is over
+	ended    bool // the connection has ended: no wg.Go any more
 	forwards map[string]*Forward
 }
 
-// Forwarder returns the dispatcher of c's forwards. It can be called once per
-// Client, because the handler of a channel type can be registered once
-// (ssh.Client.HandleChannelOpen): a second call is ErrForwarderTaken.
-func (c *Client) Forwarder(config ForwarderConfig) (*Forwarder, error) {
-	if config.MaxConns <= 0 {
-		config.MaxConns = DefaultMaxConns
+// newForwarder returns the dispatcher of c's forwards, for at most maxConns connections. It
+// can be called once per Client, because the handler of a channel type can be registered
+// once (ssh.Client.HandleChannelOpen): the error of a second call is ErrTaken.
+func (c *Client) newForwarder(maxConns int) (*forwarder, error) {
+	in, err := c.Incoming(forwardedChannel)
+	if err != nil {
+		return nil, err
 	}
-	in := c.conn.HandleChannelOpen(forwardedChannel)
-	if in == nil {
-		return nil, ErrForwarderTaken
-	}
-	r := &Forwarder{
+	r := &forwarder{
 		conn:     c.conn,
+		whyEnded: c.whyEnded,
 		log:      c.log,
-		slots:    make(chan struct{}, config.MaxConns),
+		slots:    make(chan struct{}, maxConns),
 		forwards: make(map[string]*Forward),
 	}
 	r.wg.Go(func() { r.loop(in) })
@@ -78,33 +72,25 @@ func (c *Client) Forwarder(config ForwarderConfig) (*Forwarder, error) {
 }
 
 // Wait returns when the connection has ended, and with it every goroutine of
-// the Forwarder and every serve call.
-func (r *Forwarder) Wait() { r.wg.Wait() }
+// the forwarder and every serve call.
+func (r *forwarder) Wait() { r.wg.Wait() }
 
-// Forward asks the server to listen on path, absolute on its host, and calls
-// serve for each connection there, in a goroutine of its own. The Conn is
-// closed when serve returns. The ctx of serve carries ctx's values and ends
-// when the Forward is closed or the connection ends; ctx itself bounds the
-// request only. serve must return soon after its Conn is closed: Close waits.
-//
-// serve may be called before Forward returns: the server listens before its
-// reply arrives.
-//
-// A *ForwardRefusedError says that the server refused, a *RemotePathError that
-// it was not asked. If ctx ends first, the
-// request is withdrawn as soon as it is granted; until then the path cannot be
-// forwarded again.
-func (r *Forwarder) Forward(ctx context.Context, path string, serve func(ctx context.Context, conn Conn)) (*Forward, error) {
+// Forward is Client.ForwardUnix.
+func (r *forwarder) Forward(ctx context.Context, path string, serve func(ctx context.Context, conn *Conn)) (*Forward, error) {
 	if !strings.HasPrefix(path, "/") || strings.ContainsRune(path, 0) {
-		return nil, &RemotePathError{Path: path}
+		return nil, &link.PathError{Path: path}
 	}
 	f := newForward(ctx, r, path, serve)
-	if err := r.add(f); err != nil {
+	err := r.add(f)
+	if errors.Is(err, net.ErrClosed) {
+		err = r.whyEnded()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("forward %q: %w", path, err)
 	}
 	granted := make(chan error, 1)
 	if !r.spawn(func() { granted <- r.request(f) }) {
-		return nil, fmt.Errorf("forward %q: %w", path, net.ErrClosed)
+		return nil, fmt.Errorf("forward %q: %w", path, r.whyEnded())
 	}
 	select {
 	case err := <-granted:
@@ -120,18 +106,18 @@ func (r *Forwarder) Forward(ctx context.Context, path string, serve func(ctx con
 	}
 }
 
-// request asks for f and waits for the answer. It withdraws a grant that
-// nobody waits for any more.
-func (r *Forwarder) request(f *Forward) error {
+// request asks the server for f and waits for the answer. If nobody wants f any more when
+// it is granted, it is cancelled.
+func (r *forwarder) request(f *Forward) error {
 	ok, _, err := r.conn.SendRequest(forwardRequest, true, ssh.Marshal(struct{ Path string }{f.path}))
 	if err != nil || !ok {
 		r.remove(f)
 	}
 	if err != nil {
-		return fmt.Errorf("forward %q: %w", f.path, err)
+		return fmt.Errorf("forward %q: %w", f.path, r.whyEnded())
 	}
 	if !ok {
-		return &ForwardRefusedError{Path: f.path, Advice: adviceFor(string(r.conn.ServerVersion()))}
+		return &link.RefusedError{Path: f.path, Advice: adviceFor(string(r.conn.ServerVersion()))}
 	}
 	if !f.grant() {
 		_, _, _ = r.conn.SendRequest(cancelRequest, false, ssh.Marshal(struct{ Path string }{f.path}))
@@ -142,7 +128,7 @@ func (r *Forwarder) request(f *Forward) error {
 
 // spawn runs work in a goroutine of r, or returns false if the connection has
 // ended.
-func (r *Forwarder) spawn(work func()) bool {
+func (r *forwarder) spawn(work func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
@@ -152,7 +138,7 @@ func (r *Forwarder) spawn(work func()) bool {
 	return true
 }
 
-func (r *Forwarder) add(f *Forward) error {
+func (r *forwarder) add(f *Forward) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
@@ -165,7 +151,7 @@ func (r *Forwarder) add(f *Forward) error {
 	return nil
 }
 
-func (r *Forwarder) remove(f *Forward) {
+func (r *forwarder) remove(f *Forward) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.forwards[f.path] == f {
@@ -173,10 +159,10 @@ func (r *Forwarder) remove(f *Forward) {
 	}
 }
 
-// loop gives each channel to its forward, until the connection ends. It does
-// not block, or the whole connection would: only a rejection is written here,
-// which waits for the link like everything that answers on it.
-func (r *Forwarder) loop(in <-chan ssh.NewChannel) {
+// loop gives each channel to its Forward, until the connection ends. It must not block,
+// since the whole connection would. It only writes rejections, which wait for the link as
+// all answers do.
+func (r *forwarder) loop(in <-chan ssh.NewChannel) {
 	for newCh := range in {
 		r.dispatch(newCh)
 	}
@@ -186,14 +172,14 @@ func (r *Forwarder) loop(in <-chan ssh.NewChannel) {
 	r.forwards = nil
 	r.mu.Unlock()
 	for _, f := range forwards {
-		f.shut(errConnectionEnded)
+		f.shut(ErrConnectionEnded)
 	}
 	for _, f := range forwards {
 		f.Wait()
 	}
 }
 
-func (r *Forwarder) dispatch(newCh ssh.NewChannel) {
+func (r *forwarder) dispatch(newCh ssh.NewChannel) {
 	var payload struct {
 		Path     string
 		Reserved string

@@ -13,7 +13,8 @@ type gate struct {
 	closed bool
 }
 
-// write returns false when nothing more needs to be written.
+// write returns false if the gate is shut or a write has failed, so that no further write
+// is of use.
 func (g *gate) write(data []byte) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -27,14 +28,14 @@ func (g *gate) write(data []byte) bool {
 	return g.err == nil
 }
 
-// hold calls f and writes nothing meanwhile.
+// hold calls f, and lets no write through meanwhile.
 func (g *gate) hold(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f()
 }
 
-// shut returns when no write is under way.
+// shut lets nothing more through. It returns when no write is in progress.
 func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,69 +9,69 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"golang.org/x/crypto/ssh"
-)
 
-const (
-	// loginTimeout is what the server and the network get for the log-in, and
-	// for the key exchange if there is no ConnectTimeout: sshd's own
-	// LoginGraceTime. It does not count what we ask the user.
-	loginTimeout = 2 * time.Minute
-	// maxBanner bounds what a server may show before it has let the user in:
-	// its banners, and apart from them its questions.
-	maxBanner = 64 << 10
+	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/hostkey"
+	"gpg-bridge/sshfwd/login"
+	"gpg-bridge/sshfwd/wire"
 )
 
 // handshake is one connection from the version exchange to the end of the
 // log-in.
 type handshake struct {
-	ctx    context.Context // done when run has returned
-	parent context.Context
+	ctx    context.Context // ends when run returns
+	parent context.Context // the caller's
 	cancel context.CancelFunc
-	config *Config
+	config *config.Config
 	wire   net.Conn
-	tap    *kexTap // below SSH, above wire
+	tap    *wire.Tap // between SSH and wire
 	clock  *handshakeClock
-	policy *hostKeyPolicy
-	auth   *authenticator
+	policy *hostkey.Policy
+	auth   *login.Login
+	log    *slog.Logger
 
-	prompter Prompter // nil, or pauses the clock
-	banner   int      // bytes shown
+	prompter usertext.Asker // pauses the clock; nil if nothing may be asked
+	banner   int            // bytes shown
 
 	mu      sync.Mutex
-	refused error // what policy said of the host key
+	refused error // why policy refused the host key
+	hostKey ssh.PublicKey
 }
 
-func newHandshake(ctx context.Context, c *Config, wire net.Conn, p Prompter, log *slog.Logger) *handshake {
-	h := &handshake{parent: ctx, config: c, wire: wire, tap: &kexTap{Conn: newHeldGuard(wire, maxHeld)}}
+func newHandshake(ctx context.Context, conn net.Conn, d *dialer) *handshake {
+	c, p := d.config, d.options.Prompter
+	h := &handshake{parent: ctx, config: c, log: d.log, wire: conn, tap: wire.NewTap(wire.Guard(wire.SkipToVersion(conn), wire.MaxHeld))}
 	h.ctx, h.cancel = context.WithCancel(ctx)
 	limit := c.ConnectTimeout
 	if limit <= 0 {
-		limit = loginTimeout
+		limit = config.LoginTimeout
 	}
-	h.clock = newHandshakeClock(limit, func() { _ = wire.Close() })
+	h.clock = newHandshakeClock(limit, func() { _ = conn.Close() })
 	if p != nil {
 		h.prompter = &pausingPrompter{p, h.clock}
 	}
-	h.policy = newHostKeyPolicy(h.ctx, c, h.prompter, log)
-	h.auth = newAuthenticator(h.ctx, c, h.prompter, h.clock, log)
-	h.auth.tap = h.tap
+	h.policy = hostkey.New(h.ctx, c, h.prompter, d.options.Stderr, d.log)
+	h.auth = login.New(h.ctx, login.Options{
+		Config: c, Asker: h.prompter, Tap: h.tap, Pause: h.clock.pause,
+		StateDir: d.options.StateDir, TokenAsked: d.options.TokenAsked, Log: d.log,
+	})
 	return h
 }
 
 func (h *handshake) run() (*ssh.Client, error) {
 	defer h.cancel()
 	defer h.clock.stop()
-	defer h.auth.close()
-	config, err := h.clientConfig()
+	defer h.auth.Close()
+	resolved, err := h.clientConfig()
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(h.parent, func() { _ = h.wire.Close() })
 	addr := net.JoinHostPort(h.config.Hostname, strconv.Itoa(h.config.Port))
-	conn, channels, requests, err := ssh.NewClientConn(h.tap, addr, config)
+	conn, channels, requests, err := ssh.NewClientConn(h.tap, addr, resolved)
 	if !stop() && err == nil {
 		_ = conn.Close()
 		err = context.Cause(h.parent)
@@ -79,22 +79,21 @@ func (h *handshake) run() (*ssh.Client, error) {
 	if err != nil {
 		return nil, h.explain(err)
 	}
-	h.auth.succeeded()
+	h.auth.Succeeded()
 	return ssh.NewClient(conn, channels, requests), nil
 }
 
-// agentForward is what the Client needs to forward the agent of this user to
-// this host.
+// agentForward returns what the Client needs to forward the user's agent to this host.
 func (h *handshake) agentForward(sessionID []byte) *agentForward {
-	f := &agentForward{socket: h.config.forwardedAgent(), log: h.auth.log}
-	if binding, err := h.tap.binding(sessionID); err == nil {
+	f := &agentForward{socket: h.config.ForwardedAgent(), log: h.log}
+	if binding, err := login.NewBinding(h.tap.Reply(), sessionID); err == nil {
 		f.binding = binding
 	}
 	return f
 }
 
-// explain finds the cause among what x/crypto reports: it may only have seen
-// that the connection was closed.
+// explain returns the cause of an error of x/crypto's, which may only have seen that the
+// connection was closed.
 func (h *handshake) explain(err error) error {
 	h.mu.Lock()
 	refused := h.refused
@@ -104,8 +103,8 @@ func (h *handshake) explain(err error) error {
 		return context.Cause(h.parent)
 	case refused != nil:
 		return refused
-	case h.auth.failure != nil:
-		return h.auth.failure
+	case h.auth.Failure() != nil:
+		return h.auth.Failure()
 	case h.clock.hasExpired():
 		err = ErrNoAnswer
 	default:
@@ -113,21 +112,21 @@ func (h *handshake) explain(err error) error {
 			err = inner
 		}
 	}
-	if h.auth.started {
-		return h.auth.denied(err)
+	if h.auth.HasStarted() {
+		return h.auth.Denied(err)
 	}
 	return &HandshakeError{Host: h.config.Hostname, Port: h.config.Port, Err: err}
 }
 
 func (h *handshake) clientConfig() (*ssh.ClientConfig, error) {
 	secure, insecure := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
-	config := &ssh.ClientConfig{
-		User: h.config.User, AuthCallback: h.auth.next,
+	client := &ssh.ClientConfig{
+		User: h.config.User, AuthCallback: h.auth.Next,
 		HostKeyCallback: h.checkHostKey, BannerCallback: h.showBanner,
 	}
 	hostKeys := h.config.HostKeyAlgorithms
 	if hostKeys == nil {
-		hostKeys = splitCommas(fallbackDefaults().get("hostkeyalgorithms"))
+		hostKeys = config.DefaultHostKeyAlgorithms()
 	}
 	for _, l := range []struct {
 		name  string
@@ -135,10 +134,10 @@ func (h *handshake) clientConfig() (*ssh.ClientConfig, error) {
 		known []string
 		to    *[]string
 	}{
-		{"KexAlgorithms", h.config.KexAlgorithms, slices.Concat(secure.KeyExchanges, insecure.KeyExchanges), &config.KeyExchanges},
-		{"Ciphers", h.config.Ciphers, slices.Concat(secure.Ciphers, insecure.Ciphers), &config.Ciphers},
-		{"MACs", h.config.MACs, slices.Concat(secure.MACs, insecure.MACs), &config.MACs},
-		{"HostKeyAlgorithms", hostKeys, slices.Concat(secure.HostKeys, insecure.HostKeys), &config.HostKeyAlgorithms},
+		{"KexAlgorithms", h.config.KexAlgorithms, slices.Concat(secure.KeyExchanges, insecure.KeyExchanges), &client.KeyExchanges},
+		{"Ciphers", h.config.Ciphers, slices.Concat(secure.Ciphers, insecure.Ciphers), &client.Ciphers},
+		{"MACs", h.config.MACs, slices.Concat(secure.MACs, insecure.MACs), &client.MACs},
+		{"HostKeyAlgorithms", hostKeys, slices.Concat(secure.HostKeys, insecure.HostKeys), &client.HostKeyAlgorithms},
 	} {
 		list, err := restrict(l.name, l.want, l.known)
 		if err != nil {
@@ -147,11 +146,11 @@ func (h *handshake) clientConfig() (*ssh.ClientConfig, error) {
 		*l.to = list
 	}
 	var err error
-	config.HostKeyAlgorithms, err = h.policy.order(config.HostKeyAlgorithms)
-	return config, err
+	client.HostKeyAlgorithms, err = h.policy.Order(client.HostKeyAlgorithms)
+	return client, err
 }
 
-// restrict leaves out the names that x/crypto does not know; nil stays nil, for
+// restrict drops the names that x/crypto does not know. nil stays nil, which means
 // x/crypto's own choice.
 func restrict(option string, want, known []string) ([]string, error) {
 	var list []string
@@ -161,7 +160,7 @@ func restrict(option string, want, known []string) ([]string, error) {
 		}
 	}
 	if len(list) == 0 && len(want) > 0 {
-		return nil, &ConfigError{
+		return nil, &config.Error{
 			Problem: fmt.Sprintf("none of the %s in the configuration is supported", option),
 			Advice:  fmt.Sprintf("add one of them for this host: %v", known),
 		}
@@ -170,11 +169,11 @@ func restrict(option string, want, known []string) ([]string, error) {
 }
 
 func (h *handshake) checkHostKey(host string, remote net.Addr, key ssh.PublicKey) error {
-	err := h.policy.check(host, remote, key)
+	err := h.policy.Check(host, remote, key)
 	h.mu.Lock()
-	h.refused = err
+	h.refused, h.hostKey = err, key
 	h.mu.Unlock()
-	h.clock.restart(loginTimeout)
+	h.clock.restart(config.LoginTimeout)
 	return err
 }
 
@@ -182,32 +181,32 @@ func (h *handshake) checkHostKey(host string, remote net.Addr, key ssh.PublicKey
 // ssh does from LogLevel INFO on.
 func (h *handshake) showBanner(text string) error {
 	quiet := slices.Contains([]string{"QUIET", "SILENT", "FATAL", "ERROR"}, h.config.LogLevel)
-	text = text[:min(len(text), maxBanner-h.banner)]
+	text = text[:min(len(text), login.MaxBanner-h.banner)]
 	if h.prompter == nil || quiet || text == "" {
 		return nil
 	}
 	h.banner += len(text)
-	h.prompter.Notice(Printable(text))
+	h.prompter.Notice(usertext.Printable(text))
 	return nil
 }
 
-// pausingPrompter stops the clock while the user thinks.
+// pausingPrompter stops the clock while the user is asked.
 type pausingPrompter struct {
-	Prompter
+	usertext.Asker
 	clock *handshakeClock
 }
 
 func (p *pausingPrompter) AskSecret(ctx context.Context, prompt string) (secret []byte, err error) {
-	p.clock.pause(func() { secret, err = p.Prompter.AskSecret(ctx, prompt) })
+	p.clock.pause(func() { secret, err = p.Asker.AskSecret(ctx, prompt) })
 	return secret, err
 }
 
 func (p *pausingPrompter) Confirm(ctx context.Context, question string) (yes bool) {
-	p.clock.pause(func() { yes = p.Prompter.Confirm(ctx, question) })
+	p.clock.pause(func() { yes = p.Asker.Confirm(ctx, question) })
 	return yes
 }
 
 func (p *pausingPrompter) Ask(ctx context.Context, text string) (answer string, err error) {
-	p.clock.pause(func() { answer, err = p.Prompter.Ask(ctx, text) })
+	p.clock.pause(func() { answer, err = p.Asker.Ask(ctx, text) })
 	return answer, err
 }

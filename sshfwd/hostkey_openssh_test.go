@@ -9,12 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/hostkey"
 )
 
-// The options around known_hosts, of which ssh and we must make the same. In
-// the options {DIR} is a directory with lists of revoked keys, and the
-// placeholders of knownHostsCase hold.
+// The options about known_hosts, with which ssh and we must do the same. In the options
+// {DIR} is a directory with lists of revoked keys; knownHostsCase has the other
+// placeholders.
 var hostKeyOptionCases = []knownHostsCase{
 	{name: "revoked by list", text: "* {ED25519}", options: []string{"RevokedHostKeys={DIR}/list"}, want: "refused"},
 	{name: "not in the list", text: "* {ED25519}", options: []string{"RevokedHostKeys={DIR}/others"}, want: "ok"},
@@ -43,6 +46,9 @@ var hostKeyOptionCases = []knownHostsCase{
 	{name: "command orders by another", text: "", options: []string{`KnownHostsCommand=/bin/sh -c "case %I in ORDER) echo 127.0.0.1 '{RSA}';; *) echo '%H {ED25519}';; esac"`}, want: "refused"},
 	{name: "command with the fingerprint", text: "", options: []string{`KnownHostsCommand=/bin/sh -c "case %f in NONE) exit 0;; SHA256:*) echo '%H {ED25519}';; esac"`}, want: "ok"},
 	{name: "command fails", text: "* {ED25519}", options: []string{"KnownHostsCommand=/bin/false"}, want: "refused"},
+	{name: "command fails before the key is known", text: "* {ED25519}", options: []string{`KnownHostsCommand=/bin/sh -c "test %t != NONE"`}, want: "refused"},
+	{name: "command fails for the key", text: "* {ED25519}", options: []string{`KnownHostsCommand=/bin/sh -c "test %t = NONE"`}, want: "refused"},
+	{name: "command is no program", text: "* {ED25519}", options: []string{"KnownHostsCommand={DIR}/list"}, want: "refused"},
 	{name: "command is not there", text: "* {ED25519}", options: []string{"KnownHostsCommand=/nonexistent"}, want: "ok"},
 	{name: "command is not absolute", text: "* {ED25519}", options: []string{"KnownHostsCommand=echo %H {OTHER}"}, want: "ok"},
 	{name: "command prints rubbish", text: "* {ED25519}", options: []string{"KnownHostsCommand=/bin/echo rubbish @x y"}, want: "ok"},
@@ -54,6 +60,14 @@ var hostKeyOptionCases = []knownHostsCase{
 	{name: "no authentication, but revoked by list", text: "", options: []string{"NoHostAuthenticationForLocalhost=yes", "RevokedHostKeys={DIR}/list"}, want: "refused"},
 	{name: "no authentication, with alias", text: "", options: []string{"NoHostAuthenticationForLocalhost=yes", "HostKeyAlias=x"}, want: "refused"},
 	{name: "no authentication, through a proxy", text: "", options: []string{"NoHostAuthenticationForLocalhost=yes", "ProxyCommand=socat - TCP:%h:%p"}, want: "refused"},
+	{name: "no user file, accept-new", text: "", options: []string{"UserKnownHostsFile=none", "StrictHostKeyChecking=accept-new"}, want: "refused"},
+	{name: "no user file, no checking", text: "", options: []string{"UserKnownHostsFile=NONE", "StrictHostKeyChecking=no"}, want: "refused"},
+	{name: "no user file, other host known to all", text: "elsewhere {ED25519}", options: []string{"UserKnownHostsFile=none", "GlobalKnownHostsFile={FILE}", "StrictHostKeyChecking=no"}, want: "refused"},
+	{name: "no user file, known to all", text: "* {ED25519}", options: []string{"UserKnownHostsFile=none", "GlobalKnownHostsFile={FILE}", "StrictHostKeyChecking=accept-new"}, want: "ok"},
+	{name: "no user file, known by command", text: "", options: []string{"UserKnownHostsFile=none", "KnownHostsCommand=/bin/echo %H {ED25519}", "StrictHostKeyChecking=no"}, want: "ok"},
+	{name: "no user file, no authentication", text: "", options: []string{"UserKnownHostsFile=none", "NoHostAuthenticationForLocalhost=yes"}, want: "ok"},
+	{name: "user file that keeps nothing", text: "", options: []string{"UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=accept-new"}, want: "ok"},
+	{name: "user file in doubt, not there", text: "", options: []string{"UserKnownHostsFile=\"{DIR}/not there\"", "StrictHostKeyChecking=accept-new"}, want: "ok"},
 	{name: "hashed alias in capitals", text: "{HASH bastion} {ED25519}", options: []string{"HostKeyAlias=BASTION"}, want: "ok"},
 	{name: "CheckHostIP on loopback", text: "[localhost]:{PORT} {ED25519}\n[127.0.0.1]:{PORT} {OTHER}", options: []string{"HostName=localhost", "CheckHostIP=yes"}, want: "ok"},
 	{name: "through a proxy, by name and port", text: "[127.0.0.1]:{PORT} {ED25519}", options: []string{"ProxyCommand=socat - TCP:%h:%p"}, want: "ok"},
@@ -80,7 +94,7 @@ func makeKRL(t *testing.T, dir, name, spec string, args ...string) {
 	t.Helper()
 	file := filepath.Join(dir, name+".spec")
 	require.NoError(t, os.WriteFile(file, []byte(spec+"\n"), 0o600))
-	out, err := exec.Command(testenv.Tool(t, "ssh-keygen"), append(append([]string{"-k", "-f", filepath.Join(dir, name)}, args...), file)...).CombinedOutput()
+	out, err := exec.Command(env.Tool(t, "ssh-keygen"), append(append([]string{"-k", "-f", filepath.Join(dir, name)}, args...), file)...).CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
@@ -95,9 +109,9 @@ func writeLists(t *testing.T, dir, key, other string) {
 }
 
 func TestHostKeyOptionsAreOpenSSHs(t *testing.T) {
-	testenv.Tool(t, "socat")
+	env.Tool(t, "socat")
 	t.Run("keys", func(t *testing.T) {
-		srv, dir := startHostKeyServer(t), testenv.ShortDir(t)
+		srv, dir := startHostKeyServer(t), env.ShortDir(t)
 		key, other := srv.keys["ED25519"], srv.keys["OTHER"]
 		writeLists(t, dir, key, other)
 		makeKRL(t, dir, "krl", other+"\n"+key)
@@ -111,7 +125,7 @@ func TestHostKeyOptionsAreOpenSSHs(t *testing.T) {
 		compareOptions(t, srv, dir, hostKeyOptionCases)
 	})
 	t.Run("certificates", func(t *testing.T) {
-		srv, dir := startCertServer(t), testenv.ShortDir(t)
+		srv, dir := startCertServer(t, "-h"), env.ShortDir(t)
 		writeLists(t, dir, srv.keys["CERT_KEY"], srv.keys["OTHER"])
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "ca"), []byte(srv.keys["CA"]+"\n"), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "other_ca"), []byte(srv.keys["OTHER_CA"]+"\n"), 0o600))
@@ -121,7 +135,7 @@ func TestHostKeyOptionsAreOpenSSHs(t *testing.T) {
 		makeKRL(t, dir, "krl-bitmap", "serial: 1\nserial: 3\nserial: 5\nserial: 7\nserial: 10\nserial: 12", ca...)
 		makeKRL(t, dir, "krl-serials", "serial: 1-6\nserial: 8\nserial: 10\nserial: 13\nserial: 70-700", ca...)
 		makeKRL(t, dir, "krl-id", "id: other\nid: test", ca...)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "krl-id-all"), krlOfID("test"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "krl-id-all"), sshkeys.KRLOfID("test"), 0o600))
 		makeKRL(t, dir, "krl-other-ca", "serial: 7\nid: test", "-s", filepath.Join(dir, "other_ca"))
 		makeKRL(t, dir, "krl-ca", srv.keys["CA"])
 		compareOptions(t, srv, dir, certOptionCases)
@@ -134,10 +148,11 @@ func compareOptions(t *testing.T, srv hostKeyServer, dir string, cases []knownHo
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "known_hosts")
 			require.NoError(t, os.WriteFile(file, []byte(srv.fill(c.text, file)), 0o600))
-			options := []string{"UserKnownHostsFile=" + file}
+			var options []string
 			for _, o := range c.options {
 				options = append(options, strings.ReplaceAll(srv.fill(o, file), "{DIR}", dir))
 			}
+			options = append(options, "UserKnownHostsFile="+file)
 			require.Equal(t, c.want, opensshAnswer(srv, options), "OpenSSH")
 			require.Equal(t, c.want, ourAnswer(t, srv, options), "we")
 		})
@@ -162,9 +177,9 @@ func opensshAnswer(srv hostKeyServer, options []string) string {
 
 func ourAnswer(t *testing.T, srv hostKeyServer, options []string) string {
 	t.Helper()
-	config, err := Resolve(t.Context(), Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
+	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
 	require.NoError(t, err)
-	client, err := Dial(dialContext(t), config, nil, quietLog())
+	client, err := Dial(dialContext(t), resolved, DialOptions{Log: env.QuietLog()})
 	if err == nil {
 		require.NoError(t, client.Close())
 		return "ok"
@@ -177,7 +192,7 @@ func ourAnswer(t *testing.T, srv hostKeyServer, options []string) string {
 	require.NotEmpty(t, refused.Hint())
 	require.NotContains(t, refused.Error(), "\n")
 	switch refused.(type) {
-	case *HostKeyError, *ConfigError:
+	case *hostkey.Error, *config.Error:
 		return "refused"
 	}
 	return err.Error()

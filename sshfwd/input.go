@@ -5,23 +5,25 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/internal/terminal"
 )
 
-// maxTyped bounds what was typed and not yet sent, in bytes. x/crypto takes two
-// MiB before it waits for the remote, so this much more can be pasted into a
-// program that reads nothing; then the terminal waits, as it would for ssh.
+// maxTyped is how much may have been typed and not yet sent, in bytes. x/crypto takes 2 MiB
+// before it waits for the remote, so this much more can be pasted into a program that reads
+// nothing; then the terminal waits, as it does with ssh.
 const maxTyped = 1 << 20
 
-// breakLength is that of ssh's ~B, in milliseconds.
+// breakLength is the length of a BREAK, in milliseconds, as for ssh's ~B.
 const breakLength = 1000
 
-// A keyQueue holds what the user typed until the link takes it. One goroutine
-// puts, one takes.
+// A keyQueue holds what the user typed until the link takes it. One goroutine calls put,
+// another Read.
 type keyQueue struct {
 	mu     sync.Mutex
-	change sync.Cond // of anything below
+	change sync.Cond // signals a change of the fields below
 	keys   []byte
-	ended  bool // nothing will follow
+	ended  bool // no key will follow
 }
 
 func newKeyQueue() *keyQueue {
@@ -30,7 +32,7 @@ func newKeyQueue() *keyQueue {
 	return q
 }
 
-// put waits while the queue is full. It drops keys once the queue has ended.
+// put appends keys. It waits while the queue is full, and drops them once it has ended.
 func (q *keyQueue) put(keys []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +52,7 @@ func (q *keyQueue) end() {
 	q.change.Broadcast()
 }
 
-// Read takes what is there, and is io.EOF when the queue is empty and ended.
+// Read waits for keys. It returns io.EOF when the queue is empty and has ended.
 func (q *keyQueue) Read(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,8 +68,8 @@ func (q *keyQueue) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readKeys reads stdin into the queue and obeys escape sequences. It waits for
-// nothing but stdin, and the queue when that is full.
+// readKeys reads stdin into the queue and executes escape sequences. It waits only for
+// stdin, and for a queue that is full.
 func (s *session) readKeys(stdin io.Reader, escape *Escape, queue *keyQueue) {
 	defer queue.end()
 	scanner := &escapeScanner{char: escape.Char}
@@ -81,7 +83,7 @@ func (s *session) readKeys(stdin io.Reader, escape *Escape, queue *keyQueue) {
 			if len(data) > 0 {
 				queue.put(data)
 			}
-			s.obey(escape, command)
+			s.execute(escape, command)
 		}
 		if err != nil {
 			return
@@ -89,8 +91,8 @@ func (s *session) readKeys(stdin io.Reader, escape *Escape, queue *keyQueue) {
 	}
 }
 
-// obey does what an escape sequence says; 0 is none.
-func (s *session) obey(escape *Escape, command byte) {
+// execute executes the command of an escape sequence, if it is not 0.
+func (s *session) execute(escape *Escape, command byte) {
 	char := visibleChar(escape.Char)
 	switch command {
 	case 0:
@@ -102,7 +104,7 @@ func (s *session) obey(escape *Escape, command byte) {
 		escape.Show(char + "B\r\n")
 		select {
 		case s.breaks <- struct{}{}:
-		default: // one is on its way
+		default: // one is waiting to be sent
 		}
 	case suspendKey:
 		if escape.Suspend != nil {
@@ -116,9 +118,8 @@ func (s *session) obey(escape *Escape, command byte) {
 	}
 }
 
-// sendChanges sends what is neither input nor the start: sizes and breaks
-// (RFC 4254 section 6.7, RFC 4335).
-func (s *session) sendChanges(sizes <-chan WindowSize) {
+// sendChanges sends the terminal's sizes (RFC 4254 section 6.7) and BREAKs (RFC 4335).
+func (s *session) sendChanges(sizes <-chan terminal.WindowSize) {
 	for {
 		select {
 		case size, ok := <-sizes:

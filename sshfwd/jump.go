@@ -4,43 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strconv"
-	"strings"
-	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/sshfwd/config"
 )
 
 // directTCP is the channel type that connects the server's host to another
 // (RFC 4254, 7.2).
 const directTCP = "direct-tcpip"
 
-// maxJumps bounds a chain of jump hosts. ssh has no bound, and never ends where
-// each of two hosts is to be reached through the other.
+// maxJumps is the length of the longest chain of jump hosts. ssh has no limit, and never
+// ends if two hosts are each to be reached through the other.
 const maxJumps = 16
 
 // openJump connects to the last jump host as ssh does, which runs another ssh
 // for it (ssh.c, "construct a ProxyCommand"): with its own configuration from
 // the same file, the jump hosts before it as -J, and none of our other options.
-// Where there is none before it, its own ProxyJump or ProxyCommand counts.
+// If there are none before it, its own ProxyJump or ProxyCommand applies.
 //
-// Unlike ssh, BatchMode holds for the jump hosts too.
-func (c *Config) openJump(ctx context.Context, prompter Prompter, log *slog.Logger, depth int) (*route, error) {
-	options, err := c.jumpOptions()
+// Unlike in ssh, BatchMode also applies to the jump hosts.
+func (d *dialer) openJump(ctx context.Context) (*route, error) {
+	options, err := d.config.JumpOptions()
 	if err != nil {
 		return nil, err
 	}
 	proxy := fmt.Sprintf("jump host %q", options.Destination)
-	if depth >= maxJumps {
-		return nil, &ConfigError{Problem: "too many jump hosts", Advice: "see with `ssh -G` whether two hosts are each reached through the other"}
+	if d.depth >= maxJumps {
+		return nil, &config.Error{Problem: "too many jump hosts", Advice: "see with `ssh -G` whether two hosts are each reached through the other"}
 	}
-	hop, err := dialJump(ctx, options, c, prompter, log.With("jump", options.Destination), depth+1)
+	hop, err := d.dialJump(ctx, options)
 	if err != nil {
 		return nil, &ProxyError{Proxy: proxy, Err: err}
 	}
-	conn, err := hop.dialThrough(ctx, c)
+	conn, err := hop.dialThrough(ctx, d.config)
 	if err != nil {
 		_ = hop.Close()
 		_ = hop.Wait()
@@ -49,87 +48,33 @@ func (c *Config) openJump(ctx context.Context, prompter Prompter, log *slog.Logg
 	return &route{Conn: conn, proxy: proxy, finish: conn.finish}, nil
 }
 
-func dialJump(ctx context.Context, o Options, outer *Config, prompter Prompter, log *slog.Logger, depth int) (*Client, error) {
-	c, err := Resolve(ctx, o)
+func (d *dialer) dialJump(ctx context.Context, o config.Options) (*Client, error) {
+	c, err := config.Resolve(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	outer, log := d.config, d.log.With("jump", o.Destination)
 	if c.Hostname == outer.Hostname && c.Port == outer.Port && c.User == outer.User && c.ProxyJump == outer.ProxyJump {
-		return nil, &ConfigError{Problem: "the jump host is the host itself", Advice: "set ProxyJump none for the jump host"}
+		return nil, &config.Error{Problem: "the jump host is the host itself", Advice: "set ProxyJump none for the jump host"}
 	}
 	for _, warning := range c.Warnings {
 		log.Warn("ssh says", "text", warning)
 	}
-	c.Stderr, c.StateDir = outer.Stderr, outer.StateDir
-	return dialHost(ctx, c, prompter, log, depth)
+	return (&dialer{config: c, options: d.options, log: log, depth: d.depth + 1}).dial(ctx)
 }
 
-// jumpOptions is the command line of the ssh that ssh would run.
-func (c *Config) jumpOptions() (Options, error) {
-	before, last, _ := cutLast(c.ProxyJump, ",")
-	user, host, port, ok := parseJumpHost(last)
-	if !ok || !validHostname(host) || !validUser(user) {
-		return Options{}, &ConfigError{
-			Problem: fmt.Sprintf("bad jump host %q", last),
-			Advice:  "write ProxyJump as [user@]host[:port], with commas between several",
-		}
-	}
-	return Options{Destination: host, User: user, Port: port, JumpHosts: before, ConfigFile: c.ConfigFile, BatchMode: c.BatchMode}, nil
-}
-
-// cutLast cuts at the last separator; without one all of s is after.
-func cutLast(s, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, separator); i >= 0 {
-		return s[:i], s[i+len(separator):], true
-	}
-	return "", s, false
-}
-
-// parseJumpHost reads [user@]host[:port], where an IPv6 address stands in
-// brackets, and ssh://[user@]host[:port] (parse_user_host_port, parse_ssh_uri
-// in OpenSSH's misc.c). The port is 0 if there is none.
-func parseJumpHost(spec string) (user, host string, port int, ok bool) {
-	spec, isURI := strings.CutPrefix(strings.TrimSpace(spec), "ssh://")
-	if isURI {
-		spec = strings.TrimSuffix(spec, "/")
-	}
-	user, rest, hasUser := cutLast(spec, "@")
-	if hasUser && user == "" || strings.Contains(rest, "/") {
-		return "", "", 0, false
-	}
-	text := ""
-	if strings.HasPrefix(rest, "[") {
-		host, text, ok = strings.Cut(rest[1:], "]")
-		if text, hasPort := strings.CutPrefix(text, ":"); !ok || (text != "" && !hasPort) {
-			return "", "", 0, false
-		}
-		text = strings.TrimPrefix(text, ":")
-	} else {
-		host, text, _ = strings.Cut(rest, ":")
-	}
-	if text != "" {
-		number, err := strconv.ParseUint(text, 10, 16)
-		if err != nil || number == 0 {
-			return "", "", 0, false
-		}
-		port = int(number)
-	}
-	return user, host, port, host != ""
-}
-
-// A jumpConn is a connection that the jump host makes for us. It owns the
-// connection to the jump host: closing the one closes the other, which is also
-// what ends reads and writes when the jump host no longer answers. There are no
-// deadlines on it.
+// A jumpConn is a connection that the jump host makes for us. It owns the connection to
+// the jump host and closes it, too, which also ends reads and writes when the jump host no
+// longer answers.
 type jumpConn struct {
-	*channelConn
-	hop  *Client
-	addr proxyAddr
+	*Conn
+	proxied
+	hop *Client
 }
 
 // dialThrough has the jump host connect to the host of c, as ssh -W does.
-func (c *Client) dialThrough(ctx context.Context, to *Config) (*jumpConn, error) {
-	limited, cancel := context.WithTimeout(ctx, to.connectLimit())
+func (c *Client) dialThrough(ctx context.Context, to *config.Config) (*jumpConn, error) {
+	limited, cancel := context.WithTimeout(ctx, to.ConnectLimit())
 	defer cancel()
 	payload := ssh.Marshal(struct {
 		Host           string
@@ -148,18 +93,18 @@ func (c *Client) dialThrough(ctx context.Context, to *Config) (*jumpConn, error)
 		return nil, &DialError{Host: to.Hostname, Port: to.Port, Err: err}
 	}
 	addr := net.JoinHostPort(to.Hostname, strconv.Itoa(to.Port))
-	return &jumpConn{newChannelConn(ch, reqs), c, proxyAddr(addr)}, nil
+	return &jumpConn{newConn(ch, reqs), proxied{addr}, c}, nil
 }
 
 // Close ends both connections, dead or alive, and does not wait.
 func (c *jumpConn) Close() error {
-	_ = c.channelConn.Close()
+	_ = c.Conn.Close()
 	_ = c.hop.conn.Close()
 	return nil
 }
 
-// finish returns when the connection to the jump host has ended, with the
-// reason if that was the jump host's doing.
+// finish waits for the end of the connection to the jump host. It returns why we gave that
+// up, or nil.
 func (c *jumpConn) finish() error {
 	<-c.done
 	_ = c.hop.Close()
@@ -169,18 +114,11 @@ func (c *jumpConn) finish() error {
 	return c.hop.cause
 }
 
-func (c *jumpConn) LocalAddr() net.Addr  { return proxyAddr("") }
-func (c *jumpConn) RemoteAddr() net.Addr { return c.addr }
-
-func (c *jumpConn) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
-func (c *jumpConn) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
-func (c *jumpConn) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
-
 // A JumpError says that the jump host did not connect to the next host.
 type JumpError struct {
 	Host string
 	Port int
-	// Prohibited: it does not want to. Else it could not.
+	// Prohibited means that it does not allow it; else it could not.
 	Prohibited bool
 	// Message is the jump host's own text, not to be trusted; may be empty.
 	Message string

@@ -13,59 +13,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/testkit/asker"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/config"
 )
-
-func TestParseJumpHost(t *testing.T) {
-	type parsed struct {
-		user, host string
-		port       int
-	}
-	for spec, want := range map[string]parsed{
-		"host":                     {"", "host", 0},
-		"me@host":                  {"me", "host", 0},
-		"me@corp@host":             {"me@corp", "host", 0},
-		"host:2222":                {"", "host", 2222},
-		"me@host:2222":             {"me", "host", 2222},
-		"[::1]":                    {"", "::1", 0},
-		"me@[fe80::1]:22":          {"me", "fe80::1", 22},
-		"[10.0.0.1]:24":            {"", "10.0.0.1", 24},
-		"ssh://host":               {"", "host", 0},
-		"ssh://me@host:2222":       {"me", "host", 2222},
-		"ssh://me@[2001:db8::2]:3": {"me", "2001:db8::2", 3},
-		"ssh://host/":              {"", "host", 0},
-		" host ":                   {"", "host", 0},
-	} {
-		user, host, port, ok := parseJumpHost(spec)
-		require.True(t, ok, spec)
-		require.Equal(t, want, parsed{user, host, port}, spec)
-	}
-	for _, spec := range []string{"", "@host", "me@", "host:0", "host:x", "host:70000", "::1", "[::1", "[::1]x", "[]", "ssh://host/path"} {
-		_, _, _, ok := parseJumpHost(spec)
-		require.False(t, ok, spec)
-	}
-}
-
-func TestJumpOptions(t *testing.T) {
-	c := &Config{ProxyJump: "one,ssh://u@two:3,me@three:4", ConfigFile: "/f", BatchMode: true}
-	o, err := c.jumpOptions()
-	require.NoError(t, err)
-	require.Equal(t, Options{Destination: "three", User: "me", Port: 4, JumpHosts: "one,ssh://u@two:3", ConfigFile: "/f", BatchMode: true}, o)
-	for _, bad := range []string{"a b", "-oProxyCommand=x", "$(x)", "a;b@host", "host:x", ","} {
-		_, err := (&Config{ProxyJump: bad}).jumpOptions()
-		var config *ConfigError
-		require.ErrorAs(t, err, &config, bad)
-	}
-}
 
 // chain is some sshds and an ssh_config that names them one, two, …; each
 // knows its key only by its own name.
 type chain struct {
-	servers []*sshdtest.Server
+	servers []*sshd.Server
 	file    string
 }
 
-func newChain(t *testing.T, extra string, servers ...*sshdtest.Server) *chain {
+func newChain(t *testing.T, extra string, servers ...*sshd.Server) *chain {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString(extra + "\n")
@@ -80,16 +43,16 @@ func newChain(t *testing.T, extra string, servers ...*sshdtest.Server) *chain {
 	return &chain{servers, file}
 }
 
-func (c *chain) resolve(t *testing.T, o Options) *Config {
+func (c *chain) resolve(t *testing.T, o config.Options) *config.Config {
 	t.Helper()
 	o.ConfigFile = c.file
-	config, err := Resolve(t.Context(), o)
+	resolved, err := config.Resolve(t.Context(), o)
 	require.NoError(t, err)
-	return config
+	return resolved
 }
 
 func TestJumpOverTwoHosts(t *testing.T) {
-	one, two, three := sshdtest.Start(t, sshdtest.Config{}), sshdtest.Start(t, sshdtest.Config{}), sshdtest.Start(t, sshdtest.Config{})
+	one, two, three := sshd.Start(t, sshd.Config{}), sshd.Start(t, sshd.Config{}), sshd.Start(t, sshd.Config{})
 	for name, extra := range map[string]string{
 		"list":         "Host three\n ProxyJump one,two",
 		"each its own": "Host three\n ProxyJump two\nHost two\n ProxyJump one",
@@ -97,30 +60,30 @@ func TestJumpOverTwoHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newChain(t, extra, one, two, three)
 			logins := strings.Count(one.Log(), "Accepted publickey") + strings.Count(two.Log(), "Accepted publickey")
-			requireLogin(t, c.resolve(t, Options{Destination: "three"}), nil)
+			requireLogin(t, c.resolve(t, config.Options{Destination: "three"}), nil)
 			require.Equal(t, logins+2, strings.Count(one.Log(), "Accepted publickey")+strings.Count(two.Log(), "Accepted publickey"))
 		})
 	}
 	t.Run("-J", func(t *testing.T) {
 		c := newChain(t, "", one, two, three)
-		requireLogin(t, c.resolve(t, Options{Destination: "three", JumpHosts: "one,two"}), nil)
-		requireLogin(t, c.resolve(t, Options{Destination: "three", JumpHosts: "none"}), nil)
+		requireLogin(t, c.resolve(t, config.Options{Destination: "three", JumpHosts: "one,two"}), nil)
+		requireLogin(t, c.resolve(t, config.Options{Destination: "three", JumpHosts: "none"}), nil)
 	})
 }
 
-// Whoever is asked is asked for each host, and a forward works at the far end.
+// The user is asked about each host, and a forward works on the last one.
 func TestJumpAsksForEachHost(t *testing.T) {
-	one, two := sshdtest.Start(t, sshdtest.Config{}), sshdtest.Start(t, sshdtest.Config{})
+	one, two := sshd.Start(t, sshd.Config{}), sshd.Start(t, sshd.Config{})
 	known := filepath.Join(t.TempDir(), "known_hosts")
 	c := newChain(t, "UserKnownHostsFile "+known+"\nStrictHostKeyChecking ask\nHost two\n ProxyJump one", one, two)
-	p := &script{answers: []string{"yes", "yes"}}
-	config := c.resolve(t, Options{Destination: "two"})
-	client, err := Dial(dialContext(t), config, p, quietLog())
+	p := &asker.Script{Answers: []string{"yes", "yes"}}
+	resolved := c.resolve(t, config.Options{Destination: "two"})
+	client, err := Dial(dialContext(t), resolved, DialOptions{Prompter: p, Log: env.QuietLog()})
 	require.NoError(t, err)
-	require.Contains(t, p.asked[0], fmt.Sprintf("[127.0.0.1]:%d ([127.0.0.1]:%d)", one.Port, one.Port))
-	require.Contains(t, p.asked[1], fmt.Sprintf("[127.0.0.1]:%d (<no hostip for proxy command>)", two.Port))
+	require.Contains(t, p.Asked[0], fmt.Sprintf("[127.0.0.1]:%d ([127.0.0.1]:%d)", one.Port, one.Port))
+	require.Contains(t, p.Asked[1], fmt.Sprintf("[127.0.0.1]:%d (<no hostip for proxy command>)", two.Port))
 	path := shortSocketPath(t)
-	_, err = client.Forward(testContext(t), path, serveEcho)
+	_, err = client.ForwardUnix(testContext(t), path, serveEcho)
 	require.NoError(t, err)
 	conn, err := net.Dial("unix", path)
 	require.NoError(t, err)
@@ -136,9 +99,9 @@ func TestJumpAsksForEachHost(t *testing.T) {
 
 	t.Run("BatchMode", func(t *testing.T) {
 		require.NoError(t, os.Remove(known))
-		config := c.resolve(t, Options{Destination: "two", BatchMode: true})
-		refused := requireNoLogin[*ProxyError](t, config, &script{answers: []string{"yes", "yes"}})
-		require.ErrorIs(t, refused, ErrNoPrompt)
+		resolved := c.resolve(t, config.Options{Destination: "two", BatchMode: true})
+		refused := requireNoLogin[*ProxyError](t, resolved, &asker.Script{Answers: []string{"yes", "yes"}})
+		require.ErrorIs(t, refused, usertext.ErrNoPrompt)
 		require.Contains(t, refused.Error(), `through jump host "one"`)
 	})
 }
@@ -150,93 +113,92 @@ func TestJumpHostRefuses(t *testing.T) {
 	port := closed.Addr().(*net.TCPAddr).Port
 	for _, c := range []struct {
 		name       string
-		server     sshdtest.Config
+		server     sshd.Config
 		prohibited bool
 	}{
-		{"nobody there", sshdtest.Config{}, false},
-		{"AllowTcpForwarding no", sshdtest.Config{Options: []string{"AllowTcpForwarding no"}}, true},
-		{"restrict", sshdtest.Config{KeyOptions: "restrict"}, true},
+		{"nobody there", sshd.Config{}, false},
+		{"AllowTcpForwarding no", sshd.Config{Options: []string{"AllowTcpForwarding no"}}, true},
+		{"restrict", sshd.Config{KeyOptions: "restrict"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			chain := newChain(t, "", sshdtest.Start(t, c.server))
-			config := chain.resolve(t, Options{Destination: "127.0.0.1", Port: port, JumpHosts: "one"})
-			refused := requireNoLogin[*JumpError](t, config, nil)
+			chain := newChain(t, "", sshd.Start(t, c.server))
+			resolved := chain.resolve(t, config.Options{Destination: "127.0.0.1", Port: port, JumpHosts: "one"})
+			refused := requireNoLogin[*JumpError](t, resolved, nil)
 			require.Equal(t, c.prohibited, refused.Prohibited)
 			require.Equal(t, port, refused.Port)
 		})
 	}
 	t.Run("unknown name", func(t *testing.T) {
-		chain := newChain(t, "", sshdtest.Start(t, sshdtest.Config{}))
-		config := chain.resolve(t, Options{Destination: "no-such-host.invalid", JumpHosts: "one"})
-		require.False(t, requireNoLogin[*JumpError](t, config, nil).Prohibited)
+		chain := newChain(t, "", sshd.Start(t, sshd.Config{}))
+		resolved := chain.resolve(t, config.Options{Destination: "no-such-host.invalid", JumpHosts: "one"})
+		require.False(t, requireNoLogin[*JumpError](t, resolved, nil).Prohibited)
 	})
 }
 
 func TestJumpHostIsNotThere(t *testing.T) {
-	config, err := Resolve(t.Context(), Options{Destination: "x", ConfigFile: "none", JumpHosts: "127.0.0.1:1"})
+	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "x", ConfigFile: "none", JumpHosts: "127.0.0.1:1"})
 	require.NoError(t, err)
-	refused := requireNoLogin[*ProxyError](t, config, nil)
+	refused := requireNoLogin[*ProxyError](t, resolved, nil)
 	require.Equal(t, `through jump host "127.0.0.1": cannot connect to 127.0.0.1:1: connection refused`, refused.Error())
 }
 
 func TestJumpLoops(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(file, []byte("Host a\n ProxyJump b\nHost b\n ProxyJump a\n"), 0o600))
-	config, err := Resolve(t.Context(), Options{Destination: "a", ConfigFile: file})
+	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "a", ConfigFile: file})
 	require.NoError(t, err)
-	require.Contains(t, requireNoLogin[*ConfigError](t, config, nil).Error(), "too many jump hosts")
+	require.Contains(t, requireNoLogin[*config.Error](t, resolved, nil).Error(), "too many jump hosts")
 }
 
-// What lies behind the jump host accepts and says nothing: there are no
-// deadlines on a channel.
+// What the jump host connects to accepts and says nothing; a channel has no deadlines.
 func TestJumpToABlackHole(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	chain := newChain(t, "", sshdtest.Start(t, sshdtest.Config{}))
-	config := chain.resolve(t, Options{
+	chain := newChain(t, "", sshd.Start(t, sshd.Config{}))
+	resolved := chain.resolve(t, config.Options{
 		Destination: "127.0.0.1", Port: silent.Addr().(*net.TCPAddr).Port, JumpHosts: "one", Options: []string{"ConnectTimeout=1"},
 	})
-	require.ErrorIs(t, requireNoLogin[*ProxyError](t, config, nil), ErrNoAnswer)
+	require.ErrorIs(t, requireNoLogin[*ProxyError](t, resolved, nil), ErrNoAnswer)
 
 	t.Run("cancelled", func(t *testing.T) {
-		config.ConnectTimeout = 0
+		resolved.ConnectTimeout = 0
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		_, err := Dial(ctx, config, nil, quietLog())
+		_, err := Dial(ctx, resolved, DialOptions{Log: env.QuietLog()})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 
 func TestJumpHostDies(t *testing.T) {
-	one, two := sshdtest.Start(t, sshdtest.Config{}), sshdtest.Start(t, sshdtest.Config{})
+	one, two := sshd.Start(t, sshd.Config{}), sshd.Start(t, sshd.Config{})
 	chain := newChain(t, "Host two\n ProxyJump one", one, two)
-	client, err := Dial(dialContext(t), chain.resolve(t, Options{Destination: "two"}), nil, quietLog())
+	client, err := Dial(dialContext(t), chain.resolve(t, config.Options{Destination: "two"}), DialOptions{Log: env.QuietLog()})
 	require.NoError(t, err)
 	one.KillSessions()
-	var lost *LostError
+	var lost *link.LostError
 	require.ErrorAs(t, client.Wait(), &lost)
 	require.NoError(t, client.Close())
 }
 
-// Keepalives of the jump host's own end what runs through it, and say so.
+// The keepalives of the connection to the jump host end what runs through it, and the error
+// says so.
 func TestJumpHostGoesSilent(t *testing.T) {
-	one, two := sshdtest.Start(t, sshdtest.Config{}), sshdtest.Start(t, sshdtest.Config{})
+	one, two := sshd.Start(t, sshd.Config{}), sshd.Start(t, sshd.Config{})
 	proxy := newStallingProxy(t, one.Addr)
 	chain := newChain(t, fmt.Sprintf("Host one\n ServerAliveInterval 1\n ServerAliveCountMax 1\n Port %d\n HostKeyAlias [127.0.0.1]:%d\nHost two\n ProxyJump one", proxy.port(), one.Port), one, two)
-	client, err := Dial(dialContext(t), chain.resolve(t, Options{Destination: "two"}), nil, quietLog())
+	client, err := Dial(dialContext(t), chain.resolve(t, config.Options{Destination: "two"}), DialOptions{Log: env.QuietLog()})
 	require.NoError(t, err)
 	proxy.stall()
 	err = client.Wait()
-	var lost *LostError
+	var lost *link.LostError
 	require.ErrorAs(t, err, &lost)
 	require.ErrorIs(t, err, ErrNoAnswer)
 	require.Contains(t, err.Error(), `jump host "one"`)
 	require.NoError(t, client.Close())
 }
 
-// stallingProxy passes bytes on until it is told to hold its tongue, without
-// closing anything.
+// stallingProxy passes bytes on until it is told to stop, without closing anything.
 type stallingProxy struct {
 	listener net.Listener
 	to       string

@@ -9,12 +9,12 @@ import (
 // answer, which from sshd is a failure, shows that the server is there.
 const keepaliveRequest = "keepalive@openssh.com"
 
-// startKeepalive asks the server for a sign of life every interval, and ends
-// the connection with ErrNoAnswer when max intervals passed without one after
-// the request (ServerAliveInterval, ServerAliveCountMax in ssh_config(5)). An
-// interval of 0 disables it; a max of 0 asks and never ends the connection.
-// received counts what came from the server, whatever it was: a busy link is
-// alive even if the answer waits in a queue. The Client owns both goroutines.
+// startKeepalive asks the server for a sign of life every interval, and ends the connection
+// with ErrNoAnswer if max intervals after a request passed without one
+// (ServerAliveInterval, ServerAliveCountMax in ssh_config(5)). With an interval of 0 it
+// does nothing; with a max of 0 it asks but never ends the connection. received returns how
+// many bytes have come from the server: any are a sign of life, since on a busy link the
+// answer may wait in a queue. The Client owns both goroutines.
 func (c *Client) startKeepalive(interval time.Duration, max int, received func() uint64) {
 	if interval <= 0 {
 		return
@@ -25,7 +25,7 @@ func (c *Client) startKeepalive(interval time.Duration, max int, received func()
 func (c *Client) keepalive(interval time.Duration, max int, received func() uint64) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	answered := make(chan error, 1) // one request in flight at most
+	answered := make(chan error, 1) // of at most one request
 	pending, misses, last := false, 0, received()
 	for {
 		select {
@@ -43,7 +43,7 @@ func (c *Client) keepalive(interval time.Duration, max int, received func() uint
 				misses++
 			}
 			if max > 0 && misses >= max {
-				c.fail(&LostError{Err: ErrNoAnswer})
+				c.fail(lost(ErrNoAnswer))
 				return
 			}
 			if !pending {
@@ -54,17 +54,17 @@ func (c *Client) keepalive(interval time.Duration, max int, received func() uint
 	}
 }
 
-// askAlive blocks until the server answers or the connection ends: x/crypto
-// holds its global request lock meanwhile, so closing the connection is the
-// only way out, and it is what keepalive does.
+// askAlive blocks until the server answers or the connection ends. x/crypto holds its lock
+// for global requests meanwhile, so only the end of the connection can stop it; keepalive
+// closes it.
 func (c *Client) askAlive() error {
 	_, _, err := c.conn.SendRequest(keepaliveRequest, true, nil)
 	return err
 }
 
-// CheckAlive asks the server for a sign of life. Without one until ctx ends
-// the connection is given up: Wait then returns a *LostError. It is for the
-// moment when there is reason to doubt, such as after a suspend.
+// CheckAlive asks the server for a sign of life. If there is none until ctx ends, the
+// connection is ended: Wait then returns a *link.LostError. It is meant for moments of
+// doubt, such as after a suspend.
 func (c *Client) CheckAlive(ctx context.Context) {
 	answered := make(chan struct{})
 	c.wg.Go(func() {
@@ -74,6 +74,6 @@ func (c *Client) CheckAlive(ctx context.Context) {
 	select {
 	case <-answered:
 	case <-ctx.Done():
-		c.fail(&LostError{Err: ErrNoAnswer})
+		c.fail(lost(ErrNoAnswer))
 	}
 }

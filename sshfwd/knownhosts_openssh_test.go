@@ -1,11 +1,8 @@
 package sshfwd
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +11,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/internal/testkit/sshkeys"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/hostkey"
 )
 
-// A knownHostsCase is a known_hosts file, of which ssh and we must say the
-// same. In the text {ED25519}, {RSA}, {ECDSA} are the server's public keys,
+// A knownHostsCase is a known_hosts file, with which ssh and we must come to the
+// same verdict. In the text {ED25519}, {RSA}, {ECDSA} are the server's public keys,
 // {CERT_KEY} the one in its certificate, {CA} its authority, {OTHER} and
 // {OTHER_CA} strangers, {PORT} the port, and {HASH name} a hashed name.
 type knownHostsCase struct {
@@ -79,6 +79,10 @@ var knownHostsCases = []knownHostsCase{
 	{name: "signature name as type", text: "[127.0.0.1]:{PORT} rsa-sha2-512 {RSA_BLOB}", want: "ok"},
 	{name: "revoked", text: "[127.0.0.1]:{PORT} {ED25519}\n@revoked * {ED25519}", want: "revoked"},
 	{name: "revoked first", text: "@revoked [127.0.0.1]:{PORT} {ED25519}\n[127.0.0.1]:{PORT} {ED25519}", want: "revoked"},
+	{name: "revoked, and another type known", text: "[127.0.0.1]:{PORT} {ED25519}\n[127.0.0.1]:{PORT} {RSA}\n@revoked * {ED25519}", want: "ok"},
+	{name: "revoked, and another key of its type known behind it", text: "* {ED25519}\n* {OTHER}\n* {RSA}\n@revoked * {ED25519}", want: "ok"},
+	{name: "revoked, and another key of its type known before it", text: "* {OTHER}\n* {ED25519}\n* {RSA}\n@revoked * {ED25519}", want: "revoked"},
+	{name: "both types revoked", text: "* {ED25519}\n* {RSA}\n@revoked * {ED25519}\n@revoked * {RSA}", want: "revoked"},
 	{name: "revoked for another host", text: "[127.0.0.1]:{PORT} {ED25519}\n@revoked elsewhere {ED25519}", want: "ok"},
 	{name: "another key revoked", text: "[127.0.0.1]:{PORT} {ED25519}\n@revoked * {OTHER}", want: "ok"},
 	{name: "unknown marker", text: "@frobnicate * {OTHER}\n[127.0.0.1]:{PORT} {ED25519}", want: "ok"},
@@ -118,54 +122,46 @@ var certCases = []knownHostsCase{
 	{name: "CA algorithm not allowed", text: "@cert-authority * {CA}", options: []string{"CASignatureAlgorithms=rsa-sha2-512"}, want: "unknown"},
 }
 
+// userCertCases have a certificate for a user, by the same authority, which is not valid for
+// a host.
+var userCertCases = []knownHostsCase{
+	{name: "authority", text: "@cert-authority * {CA}", want: "unknown"},
+	{name: "authority, key known", text: "@cert-authority * {CA}\n[127.0.0.1]:{PORT} {CERT_KEY}", want: "ok"},
+}
+
 // hostKeyServer is an sshd with several host keys, or with a certificate.
 type hostKeyServer struct {
-	*sshdtest.Server
+	*sshd.Server
 	keys map[string]string // placeholder to public key
-}
-
-func publicLine(t *testing.T, file string) string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	fields := strings.Fields(string(data))
-	return fields[0] + " " + fields[1]
-}
-
-// keygen makes a key with the real ssh-keygen and gives its path.
-func keygen(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	args = append([]string{"-q", "-N", "", "-C", name, "-f", file}, args...)
-	out, err := exec.Command(testenv.Tool(t, "ssh-keygen"), args...).CombinedOutput()
-	require.NoError(t, err, string(out))
-	return file
 }
 
 func startHostKeyServer(t *testing.T) hostKeyServer {
 	t.Helper()
-	dir := testenv.ShortDir(t)
-	rsa := keygen(t, dir, "rsa", "-t", "rsa", "-b", "2048")
-	ecdsa := keygen(t, dir, "ecdsa", "-t", "ecdsa")
-	srv := sshdtest.Start(t, sshdtest.Config{Options: []string{"HostKey " + rsa, "HostKey " + ecdsa}})
+	dir := env.ShortDir(t)
+	rsa := sshkeys.Keygen(t, dir, "rsa", "-t", "rsa", "-b", "2048")
+	ecdsa := sshkeys.Keygen(t, dir, "ecdsa", "-t", "ecdsa")
+	srv := sshd.Start(t, sshd.Config{Options: []string{"HostKey " + rsa, "HostKey " + ecdsa}})
 	return hostKeyServer{srv, map[string]string{
-		"ED25519": srv.HostPublicKey, "RSA": publicLine(t, rsa+".pub"), "ECDSA": publicLine(t, ecdsa+".pub"),
-		"OTHER": publicLine(t, keygen(t, dir, "other", "-t", "ed25519")+".pub"),
+		"ED25519": srv.HostPublicKey, "RSA": sshkeys.PublicLine(t, rsa+".pub"), "ECDSA": sshkeys.PublicLine(t, ecdsa+".pub"),
+		"OTHER": sshkeys.PublicLine(t, sshkeys.Keygen(t, dir, "other", "-t", "ed25519")+".pub"),
 	}}
 }
 
-func startCertServer(t *testing.T) hostKeyServer {
+// startCertServer shows a certificate; kind is ssh-keygen's flag for that of a host,
+// or empty for that of a user.
+func startCertServer(t *testing.T, kind ...string) hostKeyServer {
 	t.Helper()
-	dir := testenv.ShortDir(t)
-	ca := keygen(t, dir, "ca", "-t", "ed25519")
-	host := keygen(t, dir, "host", "-t", "ed25519")
-	out, err := exec.Command("ssh-keygen", "-q", "-s", ca, "-I", "test", "-z", "7", "-h", "-n", "127.0.0.1,principal", host+".pub").CombinedOutput()
+	dir := env.ShortDir(t)
+	ca := sshkeys.Keygen(t, dir, "ca", "-t", "ed25519")
+	host := sshkeys.Keygen(t, dir, "host", "-t", "ed25519")
+	args := append(kind, "-q", "-s", ca, "-I", "test", "-z", "7", "-n", "127.0.0.1,principal", host+".pub")
+	out, err := exec.Command("ssh-keygen", args...).CombinedOutput()
 	require.NoError(t, err, string(out))
-	srv := sshdtest.Start(t, sshdtest.Config{Options: []string{"HostKey " + host, "HostCertificate " + host + "-cert.pub"}})
+	srv := sshd.Start(t, sshd.Config{Options: []string{"HostKey " + host, "HostCertificate " + host + "-cert.pub"}})
 	return hostKeyServer{srv, map[string]string{
-		"CA": publicLine(t, ca+".pub"), "CERT_KEY": publicLine(t, host+".pub"),
-		"OTHER":    publicLine(t, keygen(t, dir, "other", "-t", "ed25519")+".pub"),
-		"OTHER_CA": publicLine(t, keygen(t, dir, "otherca", "-t", "ed25519")+".pub"),
+		"CA": sshkeys.PublicLine(t, ca+".pub"), "CERT_KEY": sshkeys.PublicLine(t, host+".pub"),
+		"OTHER":    sshkeys.PublicLine(t, sshkeys.Keygen(t, dir, "other", "-t", "ed25519")+".pub"),
+		"OTHER_CA": sshkeys.PublicLine(t, sshkeys.Keygen(t, dir, "otherca", "-t", "ed25519")+".pub"),
 	}}
 }
 
@@ -182,13 +178,14 @@ func (s hostKeyServer) fill(text, file string) string {
 			return text
 		}
 		name, after, _ := strings.Cut(rest, "}")
-		text = before + hashName(name, []byte("0123456789abcdefghij")) + after
+		text = before + knownhosts.HashHostname(name) + after
 	}
 }
 
 func TestKnownHostsVerdictsAreOpenSSHs(t *testing.T) {
 	t.Run("keys", func(t *testing.T) { compareVerdicts(t, startHostKeyServer(t), knownHostsCases) })
-	t.Run("certificates", func(t *testing.T) { compareVerdicts(t, startCertServer(t), certCases) })
+	t.Run("certificates", func(t *testing.T) { compareVerdicts(t, startCertServer(t, "-h"), certCases) })
+	t.Run("certificates of users", func(t *testing.T) { compareVerdicts(t, startCertServer(t), userCertCases) })
 }
 
 func compareVerdicts(t *testing.T, srv hostKeyServer, cases []knownHostsCase) {
@@ -215,7 +212,11 @@ func opensshVerdict(t *testing.T, srv hostKeyServer, options []string) string {
 		args = append(args, "-o", o)
 	}
 	out, err := srv.SSH(append(args, "host", "true")...).CombinedOutput()
-	text := string(out)
+	return verdictOf(string(out), err)
+}
+
+// verdictOf returns the verdict in ssh's messages.
+func verdictOf(text string, err error) string {
 	switch {
 	case err == nil:
 		return "ok"
@@ -233,28 +234,22 @@ func opensshVerdict(t *testing.T, srv hostKeyServer, options []string) string {
 
 func ourVerdict(t *testing.T, srv hostKeyServer, options []string) string {
 	t.Helper()
-	config, err := Resolve(t.Context(), Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
+	return dialVerdict(t, config.Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
+}
+
+func dialVerdict(t *testing.T, options config.Options) string {
+	t.Helper()
+	resolved, err := config.Resolve(t.Context(), options)
 	require.NoError(t, err)
-	client, err := Dial(dialContext(t), config, nil, slog.New(slog.DiscardHandler))
+	client, err := Dial(dialContext(t), resolved, DialOptions{Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		require.NoError(t, client.Close())
 		return "ok"
 	}
-	var refused *HostKeyError
+	var refused *hostkey.Error
 	if !errors.As(err, &refused) {
 		return err.Error()
 	}
 	require.NotEmpty(t, refused.Hint())
-	return map[HostKeyReason]string{KeyUnknown: "unknown", KeyChanged: "changed", KeyRevoked: "revoked", KeyWeak: "weak"}[refused.Reason]
+	return map[hostkey.Reason]string{hostkey.Unknown: "unknown", hostkey.Changed: "changed", hostkey.Revoked: "revoked", hostkey.Weak: "weak"}[refused.Reason]
 }
-
-func newKey(t *testing.T) ssh.PublicKey {
-	t.Helper()
-	public, _, err := ed25519.GenerateKey(rand.Reader)
-	require.NoError(t, err)
-	key, err := ssh.NewPublicKey(public)
-	require.NoError(t, err)
-	return key
-}
-
-func tcpAddr(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }

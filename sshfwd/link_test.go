@@ -1,6 +1,7 @@
 package sshfwd
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -13,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
-// linkPatience is how long a test waits for what must come.
+// linkPatience is how long a test waits for something that must happen.
 const linkPatience = 20 * time.Second
 
 // testContext bounds a test whose subject hangs.
@@ -39,26 +40,30 @@ func requireClosed(t *testing.T, what string, done <-chan struct{}) {
 }
 
 // embedded logs in to srv, which it starts.
-func embedded(t *testing.T, srv *sshtest.Server) *Client {
+func embedded(t *testing.T, srv *fakesshd.Server) *Client {
 	t.Helper()
 	client, _ := embeddedLink(t, srv)
 	return client
 }
 
 // embeddedLink is embedded with the connection under the client at hand.
-func embeddedLink(t *testing.T, srv *sshtest.Server) (*Client, *deadlyConn) {
+func embeddedLink(t *testing.T, srv *fakesshd.Server) (*Client, *deadlyConn) {
 	t.Helper()
 	if srv.Env == nil {
 		srv.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	}
-	user := sshtest.Start(t, srv)
+	user := fakesshd.Start(t, srv)
 	return linkTo(t, srv.Addr(), srv.ClientConfig(user))
 }
 
 // realLink logs in to a real sshd with these lines of sshd_config.
 func realLink(t *testing.T, options ...string) *Client {
 	t.Helper()
-	srv := sshdtest.Start(t, sshdtest.Config{Options: options})
+	return loginTo(t, sshd.Start(t, sshd.Config{Options: options}))
+}
+
+func loginTo(t *testing.T, srv *sshd.Server) *Client {
+	t.Helper()
 	pem, err := os.ReadFile(srv.ClientKeyFile)
 	require.NoError(t, err)
 	user, err := ssh.ParsePrivateKey(pem)
@@ -92,7 +97,7 @@ func linkTo(t *testing.T, addr string, config *ssh.ClientConfig) (*Client, *dead
 // onBoth runs a test against the embedded server and against a real sshd.
 func onBoth(t *testing.T, test func(t *testing.T, client *Client)) {
 	t.Helper()
-	t.Run("embedded", func(t *testing.T) { test(t, embedded(t, &sshtest.Server{})) })
+	t.Run("embedded", func(t *testing.T) { test(t, embedded(t, &fakesshd.Server{})) })
 	t.Run("sshd", func(t *testing.T) { test(t, realLink(t, "AcceptEnv GB_*")) })
 }
 
@@ -133,15 +138,15 @@ func (c *deadlyConn) Write(p []byte) (int, error) {
 }
 
 // serveEcho serves a connection until its peer half-closes.
-func serveEcho(_ context.Context, conn Conn) {
+func serveEcho(_ context.Context, conn *Conn) {
 	_, _ = io.Copy(conn, conn)
 	_ = conn.CloseWrite()
 }
 
-// newForwarder is the Forwarder of client.
-func newForwarder(t *testing.T, client *Client, maxConns int) *Forwarder {
+// newForwarder returns client's forwarder; maxConns 0 is DefaultMaxConns.
+func newForwarder(t *testing.T, client *Client, maxConns int) *forwarder {
 	t.Helper()
-	forwarder, err := client.Forwarder(ForwarderConfig{MaxConns: maxConns})
+	forwarder, err := client.newForwarder(cmp.Or(maxConns, DefaultMaxConns))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = client.Close()

@@ -4,30 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
+	"syscall"
 	"time"
+
+	"gpg-bridge/internal/proc"
 )
 
-// hangupGrace is what a ProxyCommand gets to end after it was asked to.
+// hangupGrace is how long a ProxyCommand has to end after it was asked to.
 const hangupGrace = 2 * time.Second
 
 // openProxyCommand runs the ProxyCommand (ssh_proxy_connect in OpenSSH's
 // sshconnect.c).
-func (c *Config) openProxyCommand(ctx context.Context, log *slog.Logger) (*route, error) {
-	command, err := c.proxyCommand()
+func (d *dialer) openProxyCommand(ctx context.Context) (*route, error) {
+	command, err := d.config.ProxyCommandLine()
 	if err != nil {
 		return nil, err
 	}
 	proxy := fmt.Sprintf("ProxyCommand %q", command)
-	log.Debug("running", "proxycommand", command)
-	open := c.runProxyCommand
-	if c.ProxyUseFdpass {
-		open = c.runProxyDialer
+	d.log.Debug("running", "proxycommand", command)
+	open := d.runProxyCommand
+	if d.config.ProxyUseFdpass {
+		open = d.runProxyDialer
 	}
 	r, err := open(ctx, command)
 	if err != nil {
@@ -37,39 +37,8 @@ func (c *Config) openProxyCommand(ctx context.Context, log *slog.Logger) (*route
 	return r, nil
 }
 
-// proxyCommand expands the tokens (expand_proxy_command). The names that came
-// with the command line were checked (checkNames); those that HostName and User
-// made of them are checked here, since a shell will read them.
-func (c *Config) proxyCommand() (string, error) {
-	alias := c.HostKeyAlias
-	if alias == "" {
-		alias = c.OriginalHost
-	}
-	for _, name := range []string{c.Hostname, c.OriginalHost, alias} {
-		if !validHostname(name) || !safeInCommand(name) {
-			return "", &ConfigError{
-				Problem: fmt.Sprintf("the host name %q may not stand in a ProxyCommand", name),
-				Advice:  "correct HostName or HostKeyAlias in ssh_config",
-			}
-		}
-	}
-	if !safeInCommand(c.User) {
-		return "", &ConfigError{Problem: fmt.Sprintf("the user name %q may not stand in a ProxyCommand", c.User), Advice: "correct User in ssh_config"}
-	}
-	values := map[byte]string{
-		'%': "%", 'h': c.Hostname, 'k': alias, 'n': c.OriginalHost, 'p': strconv.Itoa(c.Port), 'r': c.User,
-	}
-	return expand(c.ProxyCommand, func(t byte) (string, error) {
-		value, ok := values[t]
-		if !ok {
-			return "", fmt.Errorf("unknown token %q", "%"+string(rune(t)))
-		}
-		return value, nil
-	}, false)
-}
-
 // runProxyCommand speaks with the command over its stdin and stdout.
-func (c *Config) runProxyCommand(_ context.Context, command string) (*route, error) {
+func (d *dialer) runProxyCommand(_ context.Context, command string) (*route, error) {
 	childIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -78,17 +47,17 @@ func (c *Config) runProxyCommand(_ context.Context, command string) (*route, err
 	if err != nil {
 		return nil, errors.Join(err, childIn.Close(), in.Close())
 	}
-	p, err := c.startProxy(command, childIn, childOut)
+	p, err := d.startProxy(command, childIn, childOut)
 	_, _ = childIn.Close(), childOut.Close()
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), out.Close())
 	}
-	conn := &commandConn{process: p, in: in, out: out, addr: proxyAddr(c.Hostname)}
+	conn := &commandConn{process: p, in: in, out: out, proxied: proxied{d.config.Hostname}}
 	return &route{Conn: conn, finish: conn.finish}, nil
 }
 
-// A proxyProcess is a running ProxyCommand. It belongs to a route; its
-// goroutine only waits for it.
+// A proxyProcess is a running ProxyCommand. It belongs to a route. Its goroutine only waits
+// for the process.
 type proxyProcess struct {
 	cmd    *exec.Cmd
 	wg     sync.WaitGroup
@@ -96,12 +65,12 @@ type proxyProcess struct {
 	err    error // set when exited is closed
 }
 
-func (c *Config) startProxy(command string, stdin, stdout *os.File) (*proxyProcess, error) {
-	cmd, err := shellCommand(command)
+func (d *dialer) startProxy(command string, stdin, stdout *os.File) (*proxyProcess, error) {
+	cmd, err := proc.Shell(command)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, c.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, d.options.Stderr
 	cmd.WaitDelay = hangupGrace
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -114,8 +83,7 @@ func (c *Config) startProxy(command string, stdin, stdout *os.File) (*proxyProce
 	return p, nil
 }
 
-// end waits for the process, which was asked to end, and makes it end if it
-// does not.
+// end waits for the process, which was asked to end, and kills it if it does not.
 func (p *proxyProcess) end() {
 	timer := time.NewTimer(hangupGrace)
 	defer timer.Stop()
@@ -127,20 +95,29 @@ func (p *proxyProcess) end() {
 	p.wg.Wait()
 }
 
-// A commandConn is the connection that a ProxyCommand makes. There are no
-// deadlines on it: Close ends reads and writes.
+// A commandConn is the connection that a ProxyCommand makes. Close ends reads and writes.
 type commandConn struct {
 	process *proxyProcess
 	in, out *os.File
-	addr    proxyAddr
+	proxied
 
 	mu     sync.Mutex
-	broken bool // it closed its end before we closed ours
+	broken bool // the process closed its end before we closed ours
 	closed bool
+	unread error // why it takes no more
 }
+
+// unreadGrace is how long the process may still say something when it takes no more: no
+// request would be answered, and what says why may be on its way.
+const unreadGrace = time.Second
 
 func (c *commandConn) Read(p []byte) (int, error) {
 	n, err := c.out.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.mu.Lock()
+		err = c.unread
+		c.mu.Unlock()
+	}
 	c.note(err)
 	return n, err
 }
@@ -148,6 +125,12 @@ func (c *commandConn) Read(p []byte) (int, error) {
 func (c *commandConn) Write(p []byte) (int, error) {
 	n, err := c.in.Write(p)
 	c.note(err)
+	if err != nil {
+		c.mu.Lock()
+		c.unread = err
+		c.mu.Unlock()
+		_ = c.out.SetReadDeadline(time.Now().Add(unreadGrace))
+	}
 	return n, err
 }
 
@@ -159,9 +142,8 @@ func (c *commandConn) note(err error) {
 	}
 }
 
-// Close asks the process to end, as ssh does: SIGHUP first (sent to a process
-// that has ended it changes nothing), then the end of its input. It does not
-// wait.
+// Close asks the process to end, as ssh does: by SIGHUP, which changes nothing for a process
+// that has ended, and then by the end of its input. It does not wait.
 func (c *commandConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,26 +151,26 @@ func (c *commandConn) Close() error {
 		return nil
 	}
 	c.closed = true
-	hangUp(c.process.cmd.Process)
+	proc.HangUp(c.process.cmd.Process)
 	return errors.Join(c.in.Close(), c.out.Close())
 }
 
-// finish returns when the process has ended, after Close or by itself, with
-// the error it ended with by itself.
+// finish waits for the end of the process. It returns why the process ended by itself, nil
+// if we ended it.
 func (c *commandConn) finish() error {
 	c.process.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var exit *exec.ExitError
-	if c.broken && errors.As(c.process.err, &exit) && exit.Exited() {
+	if c.broken && errors.As(c.process.err, &exit) && endedByItself(exit) {
 		return fmt.Errorf("it ended with %w", c.process.err)
 	}
 	return nil
 }
 
-func (c *commandConn) LocalAddr() net.Addr  { return proxyAddr("") }
-func (c *commandConn) RemoteAddr() net.Addr { return c.addr }
-
-func (c *commandConn) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
-func (c *commandConn) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
-func (c *commandConn) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
+// endedByItself reports whether we did not end the process. SIGHUP and SIGKILL may be ours;
+// another signal, such as that of a Ctrl-C, is not.
+func endedByItself(exit *exec.ExitError) bool {
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return exit.Exited() || ok && status.Signaled() && status.Signal() != syscall.SIGHUP && status.Signal() != syscall.SIGKILL
+}

@@ -13,14 +13,18 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/hostkey"
 )
 
-// lockedBuffer collects what commands say.
+// lockedBuffer collects what commands print.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -38,7 +42,7 @@ func (b *lockedBuffer) String() string {
 	return b.Buffer.String()
 }
 
-// requireGone: the process whose id a command has written has been waited for.
+// requireGone checks that the process whose ID a command has written is gone.
 func requireGone(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -49,8 +53,8 @@ func requireGone(t *testing.T, file string) {
 }
 
 func TestProxyCommand(t *testing.T) {
-	testenv.Tool(t, "socat")
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	env.Tool(t, "socat")
+	srv := sshd.Start(t, sshd.Config{})
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
 	t.Run("ends with the connection", func(t *testing.T) {
@@ -70,7 +74,7 @@ func TestProxyCommand(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("host,127.0.0.1,%d,%s,host,%%\n", srv.Port, srv.User), string(text))
 		c = resolved(t, srv, "ProxyCommand=nc %C")
-		requireNoLogin[*ConfigError](t, c, nil)
+		requireNoLogin[*config.Error](t, c, nil)
 	})
 	t.Run("is the user's shell's", func(t *testing.T) {
 		shell := filepath.Join(dir, "shell")
@@ -83,11 +87,11 @@ func TestProxyCommand(t *testing.T) {
 	})
 	t.Run("says why it ends under us", func(t *testing.T) {
 		c := resolved(t, srv, "ProxyCommand=sh -c 'echo $$ >"+pid+"; socat - TCP:%h:%p; exit 5'")
-		client, err := Dial(dialContext(t), c, nil, quietLog())
+		client, err := Dial(dialContext(t), c, DialOptions{Log: env.QuietLog()})
 		require.NoError(t, err)
 		srv.KillSessions()
 		err = client.Wait()
-		var lost *LostError
+		var lost *link.LostError
 		require.ErrorAs(t, err, &lost)
 		require.Contains(t, err.Error(), "exit status 5")
 		requireGone(t, pid)
@@ -96,7 +100,7 @@ func TestProxyCommand(t *testing.T) {
 }
 
 func TestProxyCommandFails(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	pid := filepath.Join(t.TempDir(), "pid")
 	for _, c := range []struct {
 		name, command, want, said string
@@ -116,10 +120,9 @@ func TestProxyCommandFails(t *testing.T) {
 			if c.option != "" {
 				options = append(options, c.option)
 			}
-			config := resolved(t, srv, options...)
+			resolved := resolved(t, srv, options...)
 			stderr := &lockedBuffer{}
-			config.Stderr = stderr
-			err := requireNoLogin[*ProxyError](t, config, nil)
+			err := requireNoLogin[*ProxyError](t, resolved, nil, func(o *DialOptions) { o.Stderr = stderr })
 			require.Contains(t, err.Error(), c.want)
 			require.NotContains(t, err.Error(), "\x1b")
 			require.Contains(t, stderr.String(), c.said)
@@ -134,11 +137,10 @@ func TestProxyCommandFails(t *testing.T) {
 	})
 }
 
-// A name that means something to a shell does not get there, wherever it comes
-// from.
+// A name that means something to a shell does not reach it, wherever it comes from.
 func TestProxyCommandNeverSeesAHostileName(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "made")
-	for _, c := range []Config{
+	for _, c := range []config.Config{
 		{Hostname: "x;touch " + made}, {Hostname: "$(touch${IFS}" + made + ")"}, {Hostname: "`touch`"}, {Hostname: "-x"}, {Hostname: "a\nb"}, {Hostname: ""},
 		{Hostname: "x", OriginalHost: "a|b"}, {Hostname: "x", HostKeyAlias: "a b"},
 	} {
@@ -146,27 +148,9 @@ func TestProxyCommandNeverSeesAHostileName(t *testing.T) {
 			c.OriginalHost = "x"
 		}
 		c.ProxyCommand, c.Port, c.User = "true %h %n %k", 22, "me"
-		requireNoLogin[*ConfigError](t, &c, nil)
+		requireNoLogin[*config.Error](t, &c, nil)
 	}
 	require.NoFileExists(t, made)
-}
-
-func TestValidNames(t *testing.T) {
-	for _, o := range []Options{
-		{Destination: "web"}, {Destination: "web_1.example.com"}, {Destination: "::1"}, {Destination: "fe80::1%eth0"}, {Destination: "ssh://me@[::1]:22"},
-		{Destination: "me@web"}, {Destination: `CORP\me@web`}, {Destination: "a$b@web"}, {Destination: "web", User: "me+x@corp"}, {Destination: "ssh://a%20b@web"},
-		{Destination: "web", Options: []string{"User=me", "ProxyCommand=a;b"}},
-	} {
-		require.NoError(t, o.check(), o)
-	}
-	for _, o := range []Options{
-		{Destination: "we'b"}, {Destination: "we`b"}, {Destination: `we"b`}, {Destination: "we$b"}, {Destination: `we\b`}, {Destination: "we;b"},
-		{Destination: "we&b"}, {Destination: "a<b"}, {Destination: "a>b"}, {Destination: "a|b"}, {Destination: "a(b"}, {Destination: "a{b"}, {Destination: "a,b"},
-		{Destination: "x@-web"}, {Destination: "x@"}, {Destination: "ssh://"}, {Destination: "a;b@web"}, {Destination: "web", User: "-x"}, {Destination: "web", User: "a -x"},
-		{Destination: "web", User: `me\`}, {Destination: "web", User: "a\x01"}, {Destination: "ssh://a%3bb@web"}, {Destination: "web", Options: []string{" user = a;b"}},
-	} {
-		require.Error(t, o.check(), o)
-	}
 }
 
 // TestHelperPassConnection is no test: as a ProxyCommand it connects and hands
@@ -192,7 +176,7 @@ func TestHelperPassConnection(t *testing.T) {
 }
 
 func TestProxyUseFdpass(t *testing.T) {
-	srv := sshdtest.Start(t, sshdtest.Config{})
+	srv := sshd.Start(t, sshd.Config{})
 	self, err := os.Executable()
 	require.NoError(t, err)
 	helper := "ProxyCommand=env GB_TEST_FDPASS=%h:%p " + self + " -test.run=^TestHelperPassConnection$"
@@ -201,7 +185,7 @@ func TestProxyUseFdpass(t *testing.T) {
 	})
 	t.Run("is a connection of its own", func(t *testing.T) {
 		c := resolved(t, srv, "ProxyUseFdpass=yes", helper, "NoHostAuthenticationForLocalhost=yes", "UserKnownHostsFile=none")
-		require.Equal(t, KeyUnknown, requireNoLogin[*HostKeyError](t, c, nil).Reason, "the address of a proxied host is not known")
+		require.Equal(t, hostkey.Unknown, requireNoLogin[*hostkey.Error](t, c, nil).Reason, "the address of a proxied host is not known")
 	})
 	pid := filepath.Join(t.TempDir(), "pid")
 	for name, c := range map[string]struct{ command, want string }{
@@ -211,11 +195,36 @@ func TestProxyUseFdpass(t *testing.T) {
 		"only bytes": {"echo hello", "0 descriptors"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := resolved(t, srv, "ProxyUseFdpass=yes", "ConnectTimeout=1", "ProxyCommand="+c.command)
-			require.Contains(t, requireNoLogin[*ProxyError](t, config, nil).Error(), c.want)
+			resolved := resolved(t, srv, "ProxyUseFdpass=yes", "ConnectTimeout=1", "ProxyCommand="+c.command)
+			require.Contains(t, requireNoLogin[*ProxyError](t, resolved, nil).Error(), c.want)
 			if strings.Contains(c.command, pid) {
 				requireGone(t, pid)
 			}
 		})
 	}
+}
+
+// A ProxyCommand that takes no more ends the connection, although it goes on saying nothing:
+// what is asked of the host is not waited for until its time is over.
+func TestProxyCommandThatTakesNoMore(t *testing.T) {
+	bash := env.Tool(t, "bash")
+	srv := sshd.Start(t, sshd.Config{})
+	pid := filepath.Join(t.TempDir(), "pid")
+	relay := `exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3 <&0 & writer=$!; exec <&-; echo $writer >` + pid + `; wait`
+	client, err := Dial(dialContext(t), resolved(t, srv, "ProxyCommand="+bash+` -c '`+relay+`'`), DialOptions{Log: env.QuietLog()})
+	require.NoError(t, err)
+	defer client.Close()
+	var writer int
+	require.Eventually(t, func() bool { // nobody else has the input then
+		text, _ := os.ReadFile(pid)
+		writer, err = strconv.Atoi(strings.TrimSuffix(string(text), "\n"))
+		return err == nil && strings.HasSuffix(string(text), "\n")
+	}, linkPatience, 5*time.Millisecond)
+	require.NoError(t, syscall.Kill(writer, syscall.SIGKILL))
+	require.Eventually(t, func() bool { return syscall.Kill(writer, 0) != nil }, linkPatience, 5*time.Millisecond)
+
+	_, err = client.DialUnix(testContext(t), "/tmp/S.gpg-agent")
+	var lost *link.LostError
+	require.ErrorAs(t, err, &lost)
+	require.ErrorIs(t, client.Wait(), syscall.EPIPE)
 }

@@ -3,33 +3,39 @@ package sshfwd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/terminal"
 )
 
-// An answer is what a server says to a request, or why it says nothing.
+// An answer is the server's answer to a request, or why there is none.
 type answer struct {
 	ok  bool
 	err error
 }
 
-// send sends a request of a channel and waits for its answer. x/crypto has one
-// such request under way on a channel at most, the next one waits.
-func send(ch ssh.Channel, kind string, payload []byte) answer {
+// send sends a request on a channel and waits for the answer. x/crypto sends one such
+// request at a time on a channel; the next one waits.
+func (c *Client) send(ch ssh.Channel, kind string, payload []byte) answer {
+	asked := time.Now()
 	ok, err := ch.SendRequest(kind, true, payload)
+	c.answers.note(asked, err)
 	return answer{ok, err}
 }
 
 // An askedPTY is a terminal that the server was asked for.
 type askedPTY struct {
-	size   WindowSize    // that was asked for
-	answer <-chan answer // gets one, unless the channel cannot be used
+	size   terminal.WindowSize // that was asked for
+	answer <-chan answer       // receives one, unless the channel could not be opened
 }
 
-func ptyRequest(pty *PTY) []byte {
+func ptyRequest(pty *terminal.PTY) []byte {
 	modes := string(pty.Modes)
 	if modes == "" {
-		modes = string([]byte{ttyOpEnd})
+		modes = string([]byte{terminal.TtyOpEnd})
 	}
 	return ssh.Marshal(struct {
 		Term                         string
@@ -38,8 +44,8 @@ func ptyRequest(pty *PTY) []byte {
 	}{pty.Term, pty.Cols, pty.Rows, pty.XPixels, pty.YPixels, modes})
 }
 
-// requestPTY asks for the terminal, unless that was done ahead, and returns when
-// it is known whether there is one, where the caller wants to know.
+// requestPTY asks for the terminal, unless that was done ahead. It waits for the answer only
+// if req.PTYRefused is set.
 func (s *session) requestPTY(ctx context.Context, req SessionRequest) error {
 	if err := s.askPTY(req); err != nil {
 		return fmt.Errorf("start a session: %w", err)
@@ -71,13 +77,14 @@ func (s *session) askPTY(req SessionRequest) error {
 	return err
 }
 
-// ask sends a request in a goroutine that ends with the channel.
+// ask sends a request, in a goroutine that ends with the answer or the channel.
 func (s *session) ask(kind string, payload []byte) <-chan answer {
 	answers := make(chan answer, 1)
-	go func() { answers <- send(s.ch, kind, payload) }()
+	go func() { answers <- s.client.send(s.ch, kind, payload) }()
 	return answers
 }
 
+// await waits for an answer and returns whether the request was granted.
 func (s *session) await(ctx context.Context, answers <-chan answer) (ok bool, err error) {
 	select {
 	case a := <-answers:
@@ -85,7 +92,7 @@ func (s *session) await(ctx context.Context, answers <-chan answer) (ok bool, er
 		case a.err != nil && ctx.Err() != nil:
 			return false, context.Cause(ctx)
 		case a.err != nil:
-			return false, fmt.Errorf("start a session: %w", ErrNoExitStatus)
+			return false, fmt.Errorf("start a session: %w", link.ErrNoExitStatus)
 		}
 		return a.ok, nil
 	case <-ctx.Done():

@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/terminal"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/sshfwd/config"
 )
 
-// A scriptedSession is a server's every session: it notes the requests, one
-// line for each, and grants those that grant says. A command that was granted
-// ends at once, with status 0.
+// A scriptedSession handles all sessions of a server: it records the requests, one line for
+// each, and grants those that grant selects. A command that was granted ends at once, with
+// status 0.
 type scriptedSession struct {
 	grant func(request string) bool
 
@@ -25,12 +27,12 @@ type scriptedSession struct {
 	more chan struct{} // one place
 }
 
-func newScripted(grant func(string) bool) (*scriptedSession, *sshtest.Server) {
+func newScripted(grant func(string) bool) (*scriptedSession, *fakesshd.Server) {
 	s := &scriptedSession{grant: grant, more: make(chan struct{}, 1)}
-	return s, &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{"session": s.serve}}
+	return s, &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{"session": s.serve}}
 }
 
-func (s *scriptedSession) serve(_ *sshtest.Conn, newCh ssh.NewChannel) {
+func (s *scriptedSession) serve(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 	ch, reqs, err := newCh.Accept()
 	if err != nil {
 		return
@@ -68,13 +70,13 @@ func all(string) bool { return true }
 
 func noPTY(request string) bool { return request != "pty-req" }
 
-// A ptyCaller keeps what a Session says of its terminal.
+// A ptyCaller records what a Session reports about its terminal.
 type ptyCaller struct{ started, refused int }
 
 func (c *ptyCaller) request(refusal error) SessionRequest {
 	pty := testPTY
 	return SessionRequest{
-		PTY: &pty, Env: []EnvVar{{"A", "b"}},
+		PTY: &pty, Env: []config.EnvVar{{Name: "A", Value: "b"}},
 		Started:    func() { c.started++ },
 		PTYRefused: func() error { c.refused++; return refusal },
 	}
@@ -111,7 +113,7 @@ func TestPTYRefused(t *testing.T) {
 	}
 }
 
-// A shell that is refused is noticed behind a terminal that was refused too.
+// A refused shell is noticed after a refused terminal, too.
 func TestPTYAndShellRefused(t *testing.T) {
 	_, srv := newScripted(func(string) bool { return false })
 	client := embedded(t, srv)
@@ -124,8 +126,8 @@ func TestPTYAndShellRefused(t *testing.T) {
 
 func TestPTYAndAServerThatIsSilent(t *testing.T) {
 	asked := make(chan struct{})
-	srv := &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{
-		"session": func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+	srv := &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{
+		"session": func(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 			_, reqs, err := newCh.Accept()
 			if err != nil {
 				return
@@ -149,7 +151,7 @@ func TestPTYAndAServerThatIsSilent(t *testing.T) {
 	require.ErrorIs(t, err, over)
 }
 
-// The terminal is asked for while the session is not there yet, and only then.
+// The terminal is asked for ahead, before Session is called, and only then.
 func TestPTYAskedForAhead(t *testing.T) {
 	for name, test := range map[string]struct {
 		grant  func(string) bool
@@ -192,14 +194,14 @@ func (s *scriptedSession) awaitBoth(t *testing.T, a, b string) {
 	}
 }
 
-// A window that changed since is told of, and a session that wants no terminal
-// gets a channel without.
+// If the window has changed since, its new size is sent; a session without a terminal gets
+// a channel without one.
 func TestPTYAskedForAheadAndNowOtherwise(t *testing.T) {
 	for name, test := range map[string]struct {
-		pty      *PTY
+		pty      *terminal.PTY
 		requests string
 	}{
-		"another size": {&PTY{Term: testPTY.Term, WindowSize: WindowSize{Cols: 50, Rows: 20}}, " window-change shell"},
+		"another size": {&terminal.PTY{Term: testPTY.Term, WindowSize: terminal.WindowSize{Cols: 50, Rows: 20}}, " window-change shell"},
 		"none":         {nil, " shell"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +220,7 @@ func TestPTYAskedForAheadAndNowOtherwise(t *testing.T) {
 	}
 }
 
-// Without a Run, the Session asks itself.
+// Without a Run, the Session asks for the terminal itself.
 func TestPTYAskedForAheadWithoutARun(t *testing.T) {
 	script, srv := newScripted(all)
 	client := embedded(t, srv)
@@ -232,7 +234,7 @@ func TestPTYAskedForAheadWithoutARun(t *testing.T) {
 	require.Equal(t, "pty-req env shell", script.requests())
 }
 
-// Where the server grants one session, a Run's command gets no terminal.
+// If the server grants one session only, a Run's command gets no terminal.
 func TestPTYAskedForAheadIsNotTheRuns(t *testing.T) {
 	client := realLink(t, "MaxSessions 1")
 	pty := testPTY
@@ -251,8 +253,8 @@ func TestPTYAskedForAheadIsNotTheRuns(t *testing.T) {
 	require.Equal(t, "terminal\r\n", out.String())
 }
 
-// A Run that the server has no place for takes the channel all the same, when
-// the terminal was asked for already.
+// A Run for which the server grants no channel closes the one opened ahead to make room, if
+// the terminal was already asked for on it.
 func TestPTYAskedForAheadMakesPlaceForARun(t *testing.T) {
 	client := realLink(t, "MaxSessions 2")
 	pty := testPTY
@@ -270,7 +272,7 @@ func TestPTYAskedForAheadMakesPlaceForARun(t *testing.T) {
 	require.Error(t, <-held)
 }
 
-// A blockingReader gives nothing until its context ends.
+// A blockingReader returns nothing until its context ends.
 type blockingReader struct{ ctx context.Context }
 
 func (r blockingReader) Read([]byte) (int, error) {

@@ -4,26 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"time"
+
+	"gpg-bridge/internal/usertext"
 )
 
 // A route is how the bytes get to the host's sshd: a TCP connection, a channel
 // through a jump host, or a ProxyCommand. Close ends all of it and does not
-// wait; the Client that runs over it owns it, and waits.
+// wait; the Client that runs over it owns it, and waits for finish.
 type route struct {
 	net.Conn
-	// proxy names what is between us and the host, for messages; "" for
-	// nothing.
+	// proxy names the jump host or ProxyCommand, for messages; "" for a direct
+	// connection.
 	proxy string
-	// finish returns when what is behind the route has ended, which it does
-	// after Close. Its error is why it ended by itself, if it did and it is
-	// known. nil where nothing is behind.
+	// finish waits until the jump host's connection or the ProxyCommand has ended, which
+	// it does after Close. It returns why that ended by itself, if it did and that is
+	// known. It is nil for a direct connection.
 	finish func() error
 }
 
-// wait is finish, for every route.
+// wait calls finish if there is one. r may be nil.
 func (r *route) wait() error {
 	if r == nil || r.finish == nil {
 		return nil
@@ -31,8 +32,8 @@ func (r *route) wait() error {
 	return r.finish()
 }
 
-// explain says that an error came about through a proxy, and adds the cause
-// that the proxy had itself.
+// explain puts an error of a handshake through a proxy into a *ProxyError, or instead of it
+// the cause that the proxy itself gave.
 func (r *route) explain(err, cause error) error {
 	var handshake *HandshakeError
 	if r.proxy == "" || !errors.As(err, &handshake) {
@@ -44,58 +45,56 @@ func (r *route) explain(err, cause error) error {
 	return &ProxyError{Proxy: r.proxy, Err: err}
 }
 
-// openRoute connects as ProxyJump or ProxyCommand say, or directly. depth is
-// the number of connections that shall run within this one.
-func (c *Config) openRoute(ctx context.Context, prompter Prompter, log *slog.Logger, depth int) (*route, error) {
+// openRoute connects as ProxyJump or ProxyCommand say, or directly.
+func (d *dialer) openRoute(ctx context.Context) (*route, error) {
+	c := d.config
 	switch {
 	case c.ProxyJump != "":
-		return c.openJump(ctx, prompter, log, depth)
+		return d.openJump(ctx)
 	case c.ProxyCommand != "":
-		return c.openProxyCommand(ctx, log)
+		return d.openProxyCommand(ctx)
 	}
-	conn, err := c.dialTCP(ctx, log)
+	conn, err := d.dialTCP(ctx)
 	if err != nil {
 		return nil, &DialError{Host: c.Hostname, Port: c.Port, Err: err}
 	}
-	log.Debug("connected", "host", c.Hostname, "addr", conn.RemoteAddr().String())
+	d.log.Debug("connected", "host", c.Hostname, "addr", conn.RemoteAddr().String())
 	return &route{Conn: conn}, nil
 }
 
-// proxied says that the host's address is not known here.
-func (c *Config) proxied() bool { return c.ProxyJump != "" || c.ProxyCommand != "" }
+// proxied is what connections through a jump host or a ProxyCommand have in common: the
+// remote address is the host's, as far as it is known here, and there are no deadlines.
+type proxied struct{ host string }
 
-// connectLimit is what a connection through a proxy gets to come about.
-func (c *Config) connectLimit() time.Duration {
-	if c.ConnectTimeout > 0 {
-		return c.ConnectTimeout
-	}
-	return loginTimeout
-}
+func (p proxied) LocalAddr() net.Addr  { return proxyAddr("") }
+func (p proxied) RemoteAddr() net.Addr { return proxyAddr(p.host) }
 
-// proxyAddr is the address of a host that another machine or process connects
-// to.
+func (proxied) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
+func (proxied) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
+func (proxied) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
+
+// proxyAddr is the address of a host to which a jump host or a ProxyCommand connects.
 type proxyAddr string
 
 func (proxyAddr) Network() string  { return "proxy" }
 func (a proxyAddr) String() string { return string(a) }
 
-// ProxyError: the way to the host failed, or what failed had a proxy in
-// between.
+// A ProxyError says that a proxy failed, or that a connection through it did.
 type ProxyError struct {
 	Proxy string // "jump host \"bastion\"", "ProxyCommand \"nc web 22\""
 	Err   error
 }
 
 func (e *ProxyError) Error() string {
-	return fmt.Sprintf("through %s: %s", e.Proxy, printableLine(e.Err.Error()))
+	return fmt.Sprintf("through %s: %s", e.Proxy, usertext.Line(e.Err.Error()))
 }
 
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// Hint says what to do: what the inner error says, if it does.
+// Hint says what to do: the inner error's hint, if it has one.
 func (e *ProxyError) Hint() string {
-	if inner, ok := e.Err.(interface{ Hint() string }); ok {
-		return inner.Hint()
+	if hint := usertext.Hint(e.Err); hint != "" {
+		return hint
 	}
 	return "see that it works by itself, and that ssh_config names it right"
 }

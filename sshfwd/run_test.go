@@ -11,26 +11,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
 func TestRunTellsHowTheCommandEnded(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *Client) {
 		for _, test := range []struct {
 			command string
-			want    *ExitError
+			want    *link.ExitError
 		}{
 			{"true", nil},
-			{"exit 3", &ExitError{Status: 3}},
-			{"exit 255", &ExitError{Status: 255}},
-			{"kill -TERM $$", &ExitError{Status: 255, Signal: "TERM"}},
+			{"exit 3", &link.ExitError{Status: 3}},
+			{"exit 255", &link.ExitError{Status: 255}},
+			{"kill -TERM $$", &link.ExitError{Status: 255, Signal: "TERM"}},
 		} {
 			err := client.Run(testContext(t), test.command, nil, nil, nil)
 			if test.want == nil {
 				require.NoError(t, err, test.command)
 				continue
 			}
-			var exit *ExitError
+			var exit *link.ExitError
 			require.ErrorAs(t, err, &exit, test.command)
 			require.Equal(t, test.want, exit, test.command)
 		}
@@ -61,7 +62,7 @@ func TestRunAScriptOnStdin(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *Client) {
 		var stdout bytes.Buffer
 		err := client.Run(testContext(t), "sh", strings.NewReader("echo \"$((6*7))\"\nexit 5\n"), &stdout, nil)
-		var exit *ExitError
+		var exit *link.ExitError
 		require.ErrorAs(t, err, &exit)
 		require.Equal(t, 5, exit.Status)
 		require.Equal(t, "42\n", stdout.String())
@@ -98,7 +99,7 @@ func (c *cancelOnWrite) Write(p []byte) (int, error) {
 }
 
 func TestRunOnADeadLink(t *testing.T) {
-	client, link := embeddedLink(t, &sshtest.Server{})
+	client, link := embeddedLink(t, &fakesshd.Server{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stdout := cancelOnWrite{cancel: func() {
@@ -120,31 +121,31 @@ func TestRunWhoseStdoutFails(t *testing.T) {
 	client := realLink(t)
 	err := client.Run(testContext(t), "exec yes", nil, fullDisk{}, nil)
 	require.ErrorIs(t, err, errFull)
-	var exit *ExitError
+	var exit *link.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, "PIPE", exit.Signal)
 }
 
 func TestRunRefused(t *testing.T) {
 	t.Run("session", func(t *testing.T) {
-		client := embedded(t, &sshtest.Server{Faults: sshtest.Faults{DenySession: true}})
+		client := embedded(t, &fakesshd.Server{Faults: fakesshd.Faults{DenySession: true}})
 		require.ErrorContains(t, client.Run(testContext(t), "true", nil, nil, nil), "open a session")
 	})
 	t.Run("exec", func(t *testing.T) {
-		client := embedded(t, &sshtest.Server{Faults: sshtest.Faults{DenyStart: true}})
+		client := embedded(t, &fakesshd.Server{Faults: fakesshd.Faults{DenyStart: true}})
 		var refused *RequestRefusedError
 		require.ErrorAs(t, client.Run(testContext(t), "true", nil, nil, nil), &refused)
 		require.Equal(t, "exec", refused.Request)
 	})
 	t.Run("no exit status", func(t *testing.T) {
-		client := embedded(t, &sshtest.Server{Faults: sshtest.Faults{NoExitStatus: true}})
-		require.ErrorIs(t, client.Run(testContext(t), "true", nil, nil, nil), ErrNoExitStatus)
+		client := embedded(t, &fakesshd.Server{Faults: fakesshd.Faults{NoExitStatus: true}})
+		require.ErrorIs(t, client.Run(testContext(t), "true", nil, nil, nil), link.ErrNoExitStatus)
 	})
 	t.Run("no command", func(t *testing.T) {
 		require.Error(t, (&Client{}).Run(t.Context(), "", nil, nil, nil))
 	})
 	t.Run("never confirmed", func(t *testing.T) {
-		client := embedded(t, &sshtest.Server{Faults: sshtest.Faults{NeverConfirm: map[string]bool{"session": true}}})
+		client := embedded(t, &fakesshd.Server{Faults: fakesshd.Faults{NeverConfirm: map[string]bool{"session": true}}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/20)
 		defer cancel()
 		require.ErrorIs(t, client.Run(ctx, "true", nil, nil, nil), context.DeadlineExceeded)

@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
-// A typist is a user with a keyboard and eyes.
+// A typist is a user who types and reads the screen.
 type typist struct {
 	keys  *io.PipeWriter
 	stdin *io.PipeReader
@@ -56,9 +57,9 @@ func TestEscapeEndsALiveSession(t *testing.T) {
 	})
 }
 
-// Nothing passes the link any more, and nothing says so.
+// The link passes nothing any more, without an error.
 func TestEscapeEndsASessionOnADeadLink(t *testing.T) {
-	client, link := embeddedLink(t, &sshtest.Server{})
+	client, link := embeddedLink(t, &fakesshd.Server{})
 	user := newTypist(t)
 	started := make(chan struct{})
 	go func() {
@@ -78,8 +79,8 @@ func TestEscapeEndsASessionOnADeadLink(t *testing.T) {
 // The remote program reads nothing; more than x/crypto's window is typed.
 func TestEscapeWorksWhileTheRemoteDoesNotRead(t *testing.T) {
 	block := make(chan struct{})
-	srv := &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{
-		"session": func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+	srv := &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{
+		"session": func(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 			_, reqs, err := newCh.Accept()
 			if err != nil {
 				return
@@ -104,8 +105,8 @@ func TestEscapeWorksWhileTheRemoteDoesNotRead(t *testing.T) {
 
 func TestEscapesThatDoSomethingElse(t *testing.T) {
 	broken := make(chan []byte, 1)
-	srv := &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{
-		"session": func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+	srv := &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{
+		"session": func(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 			ch, reqs, err := newCh.Accept()
 			if err != nil {
 				return
@@ -153,7 +154,7 @@ func TestEscapeIsTakenOutOfTheInput(t *testing.T) {
 }
 
 func TestSessionRunsASubsystem(t *testing.T) {
-	client := embedded(t, &sshtest.Server{Subsystems: map[string]string{"greet": "echo hello"}})
+	client := embedded(t, &fakesshd.Server{Subsystems: map[string]string{"greet": "echo hello"}})
 	var stdout bytes.Buffer
 	status, err := client.Session(testContext(t), SessionRequest{Command: "greet", Subsystem: true, Stdout: &stdout})
 	require.NoError(t, err)
@@ -165,17 +166,17 @@ func TestSessionRunsASubsystem(t *testing.T) {
 	require.Equal(t, "subsystem", refused.Request)
 }
 
-// A lost link is told from a channel that ended without a status.
+// A lost link is distinguished from a channel that ended without a status.
 func TestSessionTellsALostLink(t *testing.T) {
-	var lost *LostError
-	srv := &sshtest.Server{Faults: sshtest.Faults{NoExitStatus: true}}
+	var lost *link.LostError
+	srv := &fakesshd.Server{Faults: fakesshd.Faults{NoExitStatus: true}}
 	client := embedded(t, srv)
 	_, err := client.Session(testContext(t), SessionRequest{Command: "true"})
-	require.ErrorIs(t, err, ErrNoExitStatus)
+	require.ErrorIs(t, err, link.ErrNoExitStatus)
 	require.False(t, errors.As(err, &lost))
 	stdin, feed := io.Pipe()
 	defer feed.Close()
 	_, err = client.Session(testContext(t), SessionRequest{Command: "cat", Stdin: stdin, Started: srv.CloseConns})
-	require.ErrorIs(t, err, ErrNoExitStatus)
+	require.ErrorIs(t, err, link.ErrNoExitStatus)
 	require.ErrorAs(t, err, &lost)
 }

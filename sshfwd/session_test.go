@@ -9,12 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/terminal"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/sshfwd/config"
 )
 
-var testPTY = PTY{
+var testPTY = terminal.PTY{
 	Term:       "vt220",
-	WindowSize: WindowSize{Cols: 132, Rows: 43, XPixels: 1320, YPixels: 860},
+	WindowSize: terminal.WindowSize{Cols: 132, Rows: 43, XPixels: 1320, YPixels: 860},
 }
 
 func TestSessionHasTheTerminalAskedFor(t *testing.T) {
@@ -23,7 +26,7 @@ func TestSessionHasTheTerminalAskedFor(t *testing.T) {
 		status, err := client.Session(testContext(t), SessionRequest{
 			Command: "stty size; echo $TERM; echo $GB_TEST; echo err >&2; exit 9",
 			PTY:     &testPTY,
-			Env:     []EnvVar{{"GB_TEST", "a value"}},
+			Env:     []config.EnvVar{{Name: "GB_TEST", Value: "a value"}},
 			Stdout:  &stdout,
 		})
 		require.NoError(t, err)
@@ -37,7 +40,7 @@ func TestSessionWithoutATerminal(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		status, err := client.Session(testContext(t), SessionRequest{
 			Command: "test -t 0 || echo no terminal; echo $GB_A$GB_B; echo err >&2",
-			Env:     []EnvVar{{"GB_A", "a"}, {"GB_B", "b"}},
+			Env:     []config.EnvVar{{Name: "GB_A", Value: "a"}, {Name: "GB_B", Value: "b"}},
 			Stdout:  &stdout, Stderr: &stderr, NoStdin: true, Stdin: strings.NewReader("not read"),
 		})
 		require.NoError(t, err)
@@ -51,7 +54,7 @@ func TestSessionWithoutATerminal(t *testing.T) {
 func TestSessionSetsTheTerminalModes(t *testing.T) {
 	client := realLink(t)
 	pty := testPTY
-	pty.Modes = []byte{1, 0, 0, 0, 'X' - '@', 53, 0, 0, 0, 0, ttyOpEnd} // VINTR, ECHO
+	pty.Modes = []byte{1, 0, 0, 0, 'X' - '@', 53, 0, 0, 0, 0, terminal.TtyOpEnd} // VINTR, ECHO
 	var stdout bytes.Buffer
 	_, err := client.Session(testContext(t), SessionRequest{Command: "stty -a", PTY: &pty, Stdout: &stdout})
 	require.NoError(t, err)
@@ -75,12 +78,12 @@ func TestSessionFollowsTheSize(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *Client) {
 		stdin, keys := io.Pipe() // at its EOF sshd lets go of the terminal
 		defer keys.Close()
-		sizes := make(chan WindowSize)
+		sizes := make(chan terminal.WindowSize)
 		ready := newTrigger("ready")
 		var resized sync.WaitGroup
 		resized.Go(func() {
 			<-ready.seen
-			sizes <- WindowSize{Cols: 77, Rows: 11}
+			sizes <- terminal.WindowSize{Cols: 77, Rows: 11}
 		})
 		status, err := client.Session(testContext(t), SessionRequest{
 			Command: `echo ready; while test "$(stty size)" = "43 132"; do sleep 0.02; done; stty size; exit 7`,
@@ -93,7 +96,7 @@ func TestSessionFollowsTheSize(t *testing.T) {
 	})
 }
 
-// A trigger is a buffer that says when a text is in it.
+// A trigger is a buffer that signals when it has a text in it.
 type trigger struct {
 	bytes.Buffer
 	text string
@@ -114,7 +117,7 @@ func (w *trigger) Write(p []byte) (int, error) {
 func TestSessionStatusOfWhatIsNotAnExit(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *Client) {
 		status, err := client.Session(testContext(t), SessionRequest{Command: "kill -KILL $$"})
-		var exit *ExitError
+		var exit *link.ExitError
 		require.ErrorAs(t, err, &exit)
 		require.Equal(t, "KILL", exit.Signal)
 		require.Equal(t, ExitConnectionLost, status)
@@ -125,7 +128,7 @@ func TestSessionStatusOfWhatIsNotAnExit(t *testing.T) {
 			Command: "exec cat", Stdin: stdin,
 			Started: func() { _ = client.Close() },
 		})
-		require.ErrorIs(t, err, ErrNoExitStatus)
+		require.ErrorIs(t, err, link.ErrNoExitStatus)
 		require.Equal(t, ExitConnectionLost, status)
 	})
 }
@@ -152,7 +155,7 @@ func TestSessionCarriesKeys(t *testing.T) {
 }
 
 func TestSessionStartedComesBeforeStdin(t *testing.T) {
-	client := embedded(t, &sshtest.Server{})
+	client := embedded(t, &fakesshd.Server{})
 	started := false
 	var stdout bytes.Buffer
 	_, err := client.Session(testContext(t), SessionRequest{

@@ -1,67 +1,68 @@
 package sshfwd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/internal/link"
 )
 
 // directStreamLocal is the channel type that connects to a Unix socket of the
 // server's host (OpenSSH's PROTOCOL section 2.4).
 const directStreamLocal = "direct-streamlocal@openssh.com"
 
-// A DialUnixError says that the server did not connect to a socket.
-type DialUnixError struct {
-	Path string
-	// Prohibited: the server does not allow such channels, so the attempt says
-	// nothing of the socket. It is false where nothing listens at Path, or
-	// where the account may not connect there. OpenSSH's sshd never sets it:
-	// it gives both the same answer (server_input_channel_open in
-	// serverloop.c).
-	Prohibited bool
-	// Unsupported: the server does not know the channel type, as old
-	// dropbear.
-	Unsupported bool
-	// Message is the server's own text, not to be trusted; may be empty.
-	Message string
-}
-
-func (e *DialUnixError) Error() string {
-	switch {
-	case e.Prohibited:
-		return fmt.Sprintf("the server prohibits connections to its socket %q (it says %.200q)", e.Path, e.Message)
-	case e.Unsupported:
-		return fmt.Sprintf("the server cannot connect to its socket %q (it says %.200q)", e.Path, e.Message)
+// isUp reports whether the connection to the server is up, as far as the system can tell
+// without sending data: on Linux, and if the TCP connection is this machine's. Otherwise it
+// is true. It may take a few seconds; ctx bounds it.
+func (c *Client) isUp(ctx context.Context) bool {
+	if c.wire == nil {
+		return true
 	}
-	return fmt.Sprintf("nothing answers at the socket %q of the server (it says %.200q)", e.Path, e.Message)
-}
-
-// Hint says what to do.
-func (e *DialUnixError) Hint() string {
-	switch {
-	case e.Prohibited:
-		return "set AllowStreamLocalForwarding to yes or all in the server's sshd_config"
-	case e.Unsupported:
-		return "use a server that forwards Unix sockets, such as OpenSSH 6.7 or later"
+	switch conn := c.wire.Conn.(type) {
+	case *net.TCPConn:
+		return isUp(ctx, conn)
+	case *jumpConn:
+		return conn.hop.isUp(ctx)
 	}
-	return "check that a process listens there and that the account may connect to it"
+	return true
 }
 
-// DialUnix connects to the Unix socket at path, absolute, on the server's
-// host. ctx bounds the opening only. The error is a *DialUnixError where the
-// server answered.
-func (c *Client) DialUnix(ctx context.Context, path string) (Conn, error) {
+// DialUnix implements link.Link. It is OpenUnix, but sends nothing while the connection is
+// down; the error is then link.ErrUnanswered.
+func (c *Client) DialUnix(ctx context.Context, path string) (link.Conn, error) {
+	if !c.isUp(ctx) {
+		return nil, link.ErrUnanswered
+	}
+	conn, err := c.OpenUnix(ctx, path)
+	if err != nil {
+		return nil, err // not a nil *Conn
+	}
+	return conn, nil
+}
+
+// OpenUnix connects to the Unix socket at path, absolute, on the server's host. ctx bounds
+// the opening only. While the server has not answered an earlier call whose ctx has ended,
+// nothing is sent: that answer is waited for. The error is a *link.DialError if the server
+// refused, link.ErrUnanswered if ctx ends before that earlier answer, and a *link.LostError
+// if the connection was lost.
+func (c *Client) OpenUnix(ctx context.Context, path string) (*Conn, error) {
+	if err := c.unanswered.wait(ctx, c.ended); err != nil {
+		return nil, err
+	}
 	payload := ssh.Marshal(struct {
 		Path      string
 		Reserved0 string
 		Reserved1 uint32
 	}{Path: path})
-	ch, reqs, err := c.openChannel(ctx, directStreamLocal, payload)
+	conn, err := c.Open(ctx, directStreamLocal, payload)
 	var refused *ssh.OpenChannelError
 	if errors.As(err, &refused) {
-		return nil, &DialUnixError{
+		return nil, &link.DialError{
 			Path:        path,
 			Prohibited:  refused.Reason == ssh.Prohibited,
 			Unsupported: refused.Reason == ssh.UnknownChannelType,
@@ -69,7 +70,10 @@ func (c *Client) DialUnix(ctx context.Context, path string) (Conn, error) {
 		}
 	}
 	if err != nil {
+		if ctx.Err() == nil {
+			err = cmp.Or(c.lostWith(ctx), err)
+		}
 		return nil, fmt.Errorf("connect to the socket %q of the server: %w", path, err)
 	}
-	return newChannelConn(ch, reqs), nil
+	return conn, nil
 }

@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
-// newSSHAgent runs an ssh-agent with a key and gives its socket.
+// newSSHAgent runs an ssh-agent with a key and returns its socket.
 func newSSHAgent(t *testing.T, key string) string {
 	t.Helper()
-	socket := filepath.Join(testenv.ShortDir(t), "agent")
-	cmd := exec.Command(testenv.Tool(t, "ssh-agent"), "-D", "-a", socket)
+	socket := filepath.Join(env.ShortDir(t), "agent")
+	cmd := exec.Command(env.Tool(t, "ssh-agent"), "-D", "-a", socket)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -26,16 +26,16 @@ func newSSHAgent(t *testing.T, key string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	_, err = bufio.NewReader(out).ReadString('\n') // it listens
+	_, err = bufio.NewReader(out).ReadString('\n') // from now on it listens
 	require.NoError(t, err)
-	add := exec.Command(testenv.Tool(t, "ssh-add"), "-q", key)
+	add := exec.Command(env.Tool(t, "ssh-add"), "-q", key)
 	add.Env = append(os.Environ(), "SSH_AUTH_SOCK="+socket)
 	said, err := add.CombinedOutput()
 	require.NoError(t, err, string(said))
 	return socket
 }
 
-// Whether the host sees an agent, and whose, is as with ssh.
+// The host sees an agent, and whose, as with ssh.
 func TestForwardAgentEqualsOpenSSH(t *testing.T) {
 	h := newHost(t)
 	socket := newSSHAgent(t, h.srv.ClientKeyFile)

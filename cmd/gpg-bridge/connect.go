@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gpg-bridge/internal/target"
+	"gpg-bridge/internal/ui"
 	"gpg-bridge/remoteside"
 )
 
@@ -15,8 +17,8 @@ socat and its kin, for WSL, and for a look:
 
   echo 'GETINFO version' | gpg-bridge connect`
 
-func newConnect(ui *ui) *cobra.Command {
-	var local localFlags
+func newConnect(user *ui.UI) *cobra.Command {
+	spec := target.NewSpec("")
 	var verbosity int
 	cmd := &cobra.Command{
 		Use:   "connect",
@@ -24,27 +26,36 @@ func newConnect(ui *ui) *cobra.Command {
 		Long:  connectLong,
 		Args:  exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return connect(cmd.Context(), ui, &local, verbosity)
+			return connect(cmd.Context(), user, spec, verbosity)
 		},
 	}
-	local.addTo(cmd.Flags())
+	spec.AddFlags(cmd.Flags(), target.OfAgent)
 	cmd.Flags().CountVarP(&verbosity, "verbose", "v", "say what happens")
 	return cmd
 }
 
-func connect(ctx context.Context, ui *ui, flags *localFlags, verbosity int) error {
-	var report remoteside.Report
+func connect(ctx context.Context, user *ui.UI, spec target.Spec, verbosity int) error {
+	var last lastReport
 	server := remoteside.NewServer(remoteside.Config{
-		Connect: flags.local().Connect,
-		Log:     ui.log(verbosity),
-		Ended:   func(r remoteside.Report) { report = r },
+		Connect:   spec.Local().Connect,
+		Log:       user.Log(verbosity),
+		Observers: []remoteside.Observer{&last},
 	})
-	server.ServeConn(ctx, newStdio(ui.stdin, ui.stdout))
-	if report.Unreachable != nil {
-		return report.Unreachable
+	server.ServeConn(ctx, newStdio(user.Stdin, user.Stdout))
+	if last.report.Unreachable != nil {
+		return last.report.Unreachable
 	}
-	return report.Cause
+	return last.report.Cause
 }
+
+// lastReport remembers how the session ended.
+type lastReport struct {
+	remoteside.NopObserver
+	report remoteside.Report
+}
+
+// Ended is called once.
+func (l *lastReport) Ended(r remoteside.Report) { l.report = r }
 
 // stdio is stdin and stdout as one connection.
 type stdio struct {
@@ -53,8 +64,8 @@ type stdio struct {
 	stop func() error
 }
 
-// newStdio reads stdin in a goroutine that belongs to the process: a read of a
-// terminal or of a file cannot be ended, and must not keep the session alive.
+// newStdio reads stdin in a goroutine that may live as long as the process: a read of a terminal
+// or a file cannot be interrupted, and must not keep the session alive.
 func newStdio(stdin io.Reader, stdout io.Writer) *stdio {
 	r, w := io.Pipe()
 	go func() {
@@ -64,5 +75,5 @@ func newStdio(stdin io.Reader, stdout io.Writer) *stdio {
 	return &stdio{Reader: r, Writer: stdout, stop: r.Close}
 }
 
-// Close ends reading. stdout is the process's own, and ends with it.
+// Close ends reading. stdout stays open until the process ends.
 func (s *stdio) Close() error { return s.stop() }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,4 +31,17 @@ func TestAllocatedPortIsToldAsBySSH(t *testing.T) {
 		}
 		require.Equal(t, run(false), run(true), args)
 	}
+}
+
+// A configuration that forwards the bridge's own socket causes a warning, and no harm.
+func TestForwardOfTheBridgesOwnSocket(t *testing.T) {
+	h := newHost(t)
+	cmd := h.command(t, true, "-o", "ExitOnForwardFailure=no")
+	socket := cmd.Args[slices.Index(cmd.Args, "--remote-socket")+1]
+	cmd.Args = append(cmd.Args, "-R", filepath.Dir(socket)+"/./s:/nowhere", "host", "test -S "+socket)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Run(), "%s", &stderr)
+	require.Contains(t, stderr.String(), "your ssh_config already forwards")
+	require.NotContains(t, stderr.String(), "remote port forwarding failed")
 }

@@ -10,14 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // controls are the sequences with which a program for a vt100 moves about.
 var controls = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][0-9A-B]|\x1b[=>78DM]|[\x0e\x0f\x00]`)
 
-// drawn are the lines that top drew at its last time, as wide as they are. The
-// time before is at the latest at the offset.
+// drawn returns the lines of top's last drawing after the offset, at their full width.
 func (s *screen) drawn(offset int) []string {
 	text := controls.ReplaceAllString(lineEnds.ReplaceAllString(s.text()[offset:], "\n"), "")
 	return strings.Split(text[max(0, strings.LastIndex(text, "top - ")):], "\n")
@@ -26,13 +25,13 @@ func (s *screen) drawn(offset int) []string {
 // A program that draws the whole screen again and again is usable: it starts,
 // draws for the new size of the window, and ends with a key.
 func TestTopOnTheHost(t *testing.T) {
-	top := testenv.Tool(t, "top")
+	top := env.Tool(t, "top")
 	h := newHost(t)
 	s := onScreen(t, h.command(t, true, "-t", "host", top+" -d 60"))
 	before := s.modes()
 	offset := 0
 	for _, size := range []struct{ rows, cols uint16 }{{33, 91}, {20, 60}, {40, 100}} {
-		resize(t, s, size.rows, size.cols) // the first is what it has
+		resize(t, s, size.rows, size.cols) // the first is the size it has
 		eventually(t, "a screen of the size", func() bool {
 			lines, widest := s.drawn(offset), 0
 			for _, line := range lines {
@@ -49,9 +48,9 @@ func TestTopOnTheHost(t *testing.T) {
 }
 
 func TestPagerOnTheHost(t *testing.T) {
-	less := testenv.Tool(t, "less")
+	less := env.Tool(t, "less")
 	h := newHost(t)
-	file := filepath.Join(testenv.ShortDir(t), "text")
+	file := filepath.Join(env.ShortDir(t), "text")
 	var text strings.Builder
 	for n := range 200 {
 		fmt.Fprintf(&text, "line %d\n", n+1)

@@ -5,19 +5,27 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"runtime"
+
+	"gpg-bridge/internal/signals"
+	"gpg-bridge/internal/ui"
 )
 
 func main() {
-	// What passes a bridge is handed from goroutine to goroutine, and little is
-	// done to it: on one processor the next one goes on where the last one
-	// stopped, on two it has to be woken up (docs/performance.md).
+	// Data that passes a bridge is handed from goroutine to goroutine, and each does
+	// little with it. On one processor the next goroutine runs at once; on two it would
+	// have to be woken up (docs/performance.md).
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
-	os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	code, by := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	if by != nil {
+		signals.DieOf(by)
+	}
+	os.Exit(code)
 }
 
 // Main runs the program and returns its exit code: the remote command's where
@@ -25,10 +33,20 @@ func main() {
 // for usage, 1 for anything else. It prints nothing on stdout that was not
 // asked for.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ui := newUI(stdin, stdout, stderr)
-	root := newRoot(ui)
+	code, _ := run(ctx, args, stdin, stdout, stderr)
+	return code
+}
+
+// run is Main, and also returns the signal by which the process is to end; nil for none.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, by os.Signal) {
+	user := ui.New(stdin, stdout, stderr)
+	root := newRoot(user)
 	root.SetArgs(args)
-	ctx, stop := untilSignalled(ctx)
+	ctx, stop := signals.Until(ctx, user.CancelPrompt)
 	defer stop()
-	return ui.exitCode(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if died, ok := errors.AsType[*signals.DiedError](err); ok {
+		return ui.ExitConnection, died.Signal
+	}
+	return user.ExitCode(err), nil
 }

@@ -5,21 +5,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
-// A host that grants no terminal: as with ssh a shell goes without, and what
-// asked for a terminal by name does not run. The terminal here stays as it was.
+// If the host grants no terminal, a shell runs without one, and a command for which the user
+// asked for a terminal does not run, as with ssh. The terminal here stays as it was.
 func TestRefusedTerminalIsAsWithSSH(t *testing.T) {
 	const words = "PTY allocation request failed on channel 0"
 	hosts := map[string]*host{
-		"no-pty":       newHostWith(t, sshdtest.Config{KeyOptions: "no-pty"}),
-		"PermitTTY no": newHostWith(t, sshdtest.Config{Options: []string{"PermitTTY no", "StreamLocalBindUnlink yes"}}),
+		"no-pty":       newHostWith(t, sshd.Config{KeyOptions: "no-pty"}),
+		"PermitTTY no": newHostWith(t, sshd.Config{Options: []string{"PermitTTY no", "StreamLocalBindUnlink yes"}}),
 	}
 	for _, test := range []struct {
 		name string
 		args []string
-		keys string // typed when the words are there and the modes are back
+		keys string // typed when the message has come and the modes are restored
 	}{
 		{name: "-t", args: []string{"-t", "host", "test -t 0; echo $?"}},
 		{name: "-tt", args: []string{"-tt", "host", "exit 3"}},

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait for something that must come.
 const patience = 30 * time.Second
 
 // A screen is a pseudo-terminal with a program on it, whose output is kept.
@@ -30,13 +30,13 @@ type screen struct {
 
 	mu   sync.Mutex
 	seen bytes.Buffer
-	more chan struct{} // one place: something was seen
+	more chan struct{} // holds one signal: there is new output
 }
 
-// onScreen starts cmd as the leader of a session whose terminal is new.
+// onScreen starts cmd as the leader of a session with a new terminal.
 func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 	t.Helper()
-	master, slave, err := sshtest.OpenPTY()
+	master, slave, err := fakesshd.OpenPTY()
 	require.NoError(t, err)
 	s := &screen{t: t, cmd: cmd, master: master, slave: slave, more: make(chan struct{}, 1)}
 	require.NoError(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 91, Row: 33}))
@@ -113,7 +113,7 @@ func (s *screen) wait() (status int, text string) {
 	return status, s.text()
 }
 
-// waitKeepingModes is wait, when the terminal is as it was before.
+// waitKeepingModes is wait, and requires that the terminal's modes are as before.
 func (s *screen) waitKeepingModes(before unix.Termios) (status int, text string) {
 	s.t.Helper()
 	err := waitFor(s.t, s.cmd)
@@ -123,7 +123,7 @@ func (s *screen) waitKeepingModes(before unix.Termios) (status int, text string)
 	return exitStatus(s.t, err), s.text()
 }
 
-// modes are the terminal's.
+// modes returns the terminal's modes.
 func (s *screen) modes() unix.Termios {
 	s.t.Helper()
 	termios, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
@@ -156,7 +156,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	require.Eventually(t, condition, patience, 10*time.Millisecond, what)
 }
 
-// resize is what a terminal's window does.
+// resize changes the size of the terminal's window.
 func resize(t *testing.T, s *screen, rows, cols uint16) {
 	t.Helper()
 	require.NoError(t, unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: cols, Row: rows}))

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,34 +16,33 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
-	"gpg-bridge/sshfwd"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/gpghome"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
-// A host is a real sshd, and the two programs that go there; ours has an agent
-// to forward.
+// A host is a real sshd, with the two programs that connect to it; ours has an agent to
+// forward.
 type host struct {
-	srv  *sshdtest.Server
+	srv  *sshd.Server
 	ssh  string
 	home *gpghome.Home
 }
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	return newHostWith(t, sshdtest.Config{Options: []string{"AcceptEnv GB_*", "StreamLocalBindUnlink yes"}})
+	return newHostWith(t, sshd.Config{Options: []string{"AcceptEnv GB_*", "StreamLocalBindUnlink yes"}})
 }
 
-func newHostWith(t *testing.T, config sshdtest.Config) *host {
+func newHostWith(t *testing.T, resolved sshd.Config) *host {
 	t.Helper()
-	program := testenv.Tool(t, "ssh")
+	program := env.Tool(t, "ssh")
 	home := gpghome.ForTest(t)
 	require.NoError(t, home.StartAgent(t.Context()))
-	return &host{ssh: program, home: home, srv: sshdtest.Start(t, config)}
+	return &host{ssh: program, home: home, srv: sshd.Start(t, resolved)}
 }
 
-// command is ssh, or gpg-bridge ssh, with the same arguments.
+// command returns ssh, or gpg-bridge ssh, with the same arguments.
 func (h *host) command(t *testing.T, ours bool, args ...string) *exec.Cmd {
 	t.Helper()
 	args = append([]string{"-F", h.srv.ConfigFile, "-o", "LogLevel=INFO"}, args...)
@@ -56,7 +54,7 @@ func (h *host) command(t *testing.T, ours bool, args ...string) *exec.Cmd {
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	cmd := exec.Command(self, append([]string{
 		"ssh", "--keys", "none", "--remote-socket", filepath.Join(dir, "s"),
 	}, args...)...)
@@ -64,7 +62,7 @@ func (h *host) command(t *testing.T, ours bool, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// An ending is what a user or a script sees of a run.
+// An ending is what a user or a script sees of a run's end.
 type ending struct {
 	status         int
 	stdout, stderr string
@@ -74,11 +72,11 @@ var (
 	ownWords  = regexp.MustCompile(`(?m)^gpg-bridge: .*\n`)
 	lineEnds  = regexp.MustCompile(`\r+\n`)
 	sshsLoss  = regexp.MustCompile(`(?m)^(Read from remote host .*\n)?client_loop: send disconnect: .*\n`)
-	sshsWords = regexp.MustCompile(`(?m)^(Cannot execute command-line|You must specify|subsystem request failed|Terminated|Killed by|bind \[|channel_setup_fwd|Could not request local|(Warning|Error): remote port|unix_listener).*\n`)
+	sshsWords = regexp.MustCompile(`(?m)^(Cannot execute command-line|Bad (local|remote|dynamic) forwarding|You must specify|subsystem request failed|Terminated|Killed by|bind \[|channel_setup_fwd|Could not request local|(Warning|Error): remote port|unix_listener).*\n`)
 )
 
-// plain takes out what the two programs say in words of their own. Of a lost
-// connection ssh says what it was doing just then: reading, or writing.
+// plain removes the messages that the two programs word differently. When a connection is lost,
+// ssh says whether it was reading or writing just then.
 func plain(text string) string {
 	text = lineEnds.ReplaceAllString(text, "\n")
 	text = sshsLoss.ReplaceAllString(text, "Connection to 127.0.0.1 closed by remote host.\n")
@@ -93,11 +91,16 @@ func TestSessionsEndAsWithSSH(t *testing.T) {
 		name, stdin string
 		args        []string
 		signal      syscall.Signal // sent when "ready" was said
+		anyLoss     bool           // with -q, ssh says nothing if it loses the connection while it writes
 	}{
 		{name: "true", args: []string{"host", "true"}},
 		{name: "status", args: []string{"host", "exit 3"}},
 		{name: "both outputs", args: []string{"host", "echo out; echo err >&2; exit 1"}},
 		{name: "several words", args: []string{"host", "echo", "a  b", "'c  d'"}},
+		{name: "a flag behind --", args: []string{"host", "--", "printf", "%s.", "-x"}},
+		{name: "flags behind -- and the host", args: []string{"--", "host", "-v", "-T"}},
+		{name: "a command behind -- and the host", args: []string{"-q", "--", "host", "-oProxyCommand=touch pwned; false"}},
+		{name: "-- twice", args: []string{"--", "host", "--", "exit", "3"}},
 		{name: "stdin", stdin: "hello\n", args: []string{"host", "cat"}},
 		{name: "stdin with an escape", stdin: "\n~.\n~~\n", args: []string{"host", "cat"}},
 		{name: "-n", stdin: "hello\n", args: []string{"-n", "host", "cat"}},
@@ -127,8 +130,11 @@ func TestSessionsEndAsWithSSH(t *testing.T) {
 		{name: "-R taken", args: []string{"-R", "127.0.0.1:" + taken + ":h:1", "host", "exit 3"}},
 		{name: "-R taken and it matters", args: []string{"-o", "ExitOnForwardFailure=yes", "-R", "127.0.0.1:" + taken + ":h:1", "host", "exit 3"}},
 		{name: "-D taken and cleared", args: []string{"-o", "ExitOnForwardFailure=yes", "-o", "ClearAllForwardings=yes", "-D", taken, "host", "exit 3"}},
+		{name: "an empty -L", args: []string{"-L", "", "host", "true"}},
+		{name: "an empty -R", args: []string{"-R", "", "host", "true"}},
+		{name: "an empty -D", args: []string{"-D", "", "host", "true"}},
 		{name: "sshd killed", args: []string{"host", "kill -KILL $PPID; sleep 60"}},
-		{name: "-q sshd killed", args: []string{"-q", "host", "kill -KILL $PPID; sleep 60"}},
+		{name: "-q sshd killed", args: []string{"-q", "host", "kill -KILL $PPID; sleep 60"}, anyLoss: true},
 		{name: "a signal to us", args: []string{"host", loop}, signal: syscall.SIGTERM},
 		{name: "an interrupt", args: []string{"host", loop}, signal: syscall.SIGINT},
 		{name: "a hang-up", args: []string{"-tt", "host", loop}, signal: syscall.SIGHUP},
@@ -137,7 +143,11 @@ func TestSessionsEndAsWithSSH(t *testing.T) {
 			t.Parallel()
 			run := func(ours bool) ending {
 				cmd := h.command(t, ours, test.args...)
-				return runPlainly(t, cmd, test.stdin, test.signal)
+				end := runPlainly(t, cmd, test.stdin, test.signal)
+				if test.anyLoss {
+					end.stderr = strings.TrimSuffix(end.stderr, "Connection to 127.0.0.1 closed by remote host.\n")
+				}
+				return end
 			}
 			require.Equal(t, run(false), run(true))
 		})
@@ -156,7 +166,7 @@ func runPlainly(t *testing.T, cmd *exec.Cmd, stdin string, sig syscall.Signal) e
 	return ending{status, plain(stdout.String()), plain(stderr.String())}
 }
 
-// onText does something when a text is there.
+// onText is what a test does when a text has been printed.
 type onText struct {
 	seen *bytes.Buffer
 	text string
@@ -236,10 +246,10 @@ func TestTerminalFollowsTheSize(t *testing.T) {
 	require.Zero(t, status)
 }
 
-// Nothing comes from the server any more; the user leaves at once all the same.
+// When nothing comes from the server any more, the user can still leave at once.
 func TestEscapeOnADeadLink(t *testing.T) {
 	h := newHost(t)
-	stopped := filepath.Join(testenv.ShortDir(t), "stopped")
+	stopped := filepath.Join(env.ShortDir(t), "stopped")
 	s := onScreen(t, h.command(t, true, "-t", "host", "echo ready; sleep 0.5; kill -STOP $PPID; touch "+stopped+"; exec sleep 60"))
 	before := s.modes()
 	s.expect("ready", 1)
@@ -254,7 +264,7 @@ func TestEscapeOnADeadLink(t *testing.T) {
 // A shell with job control gets the terminal back for as long as it has it.
 func TestSuspendAndContinue(t *testing.T) {
 	h := newHost(t)
-	shell := exec.Command(testenv.Tool(t, "bash"), "--norc", "--noprofile", "-i")
+	shell := exec.Command(env.Tool(t, "bash"), "--norc", "--noprofile", "-i")
 	program := h.command(t, true, "-t", "host", "stty -echo; echo rea''dy; cat")
 	shell.Env = append(program.Env, "PS1=prompt> ")
 	s := onScreen(t, shell)
@@ -291,11 +301,11 @@ func quoted(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// A program for the whole screen is usable.
+// A full-screen program works.
 func TestEditorOnTheHost(t *testing.T) {
-	editor := testenv.Tool(t, "vim")
+	editor := env.Tool(t, "vim")
 	h := newHost(t)
-	file := filepath.Join(testenv.ShortDir(t), "text")
+	file := filepath.Join(env.ShortDir(t), "text")
 	s := onScreen(t, h.command(t, true, "-t", "host", editor+" -u NONE -i NONE "+file))
 	s.expect("[New", 1)
 	eventually(t, "raw mode", s.isRaw)
@@ -327,16 +337,16 @@ func TestForwardsAreThereForTheCommand(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
-	socket := filepath.Join(testenv.ShortDir(t), "far")
+	socket := filepath.Join(env.ShortDir(t), "far")
 	cmd := h.command(t, true, "-R", socket+":"+l.Addr().String(), "host", "socat", "-u", "UNIX-CONNECT:"+socket, "-")
-	testenv.Tool(t, "socat")
+	env.Tool(t, "socat")
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	require.Equal(t, "through the forward", string(out))
 	answering.Wait()
 }
 
-// What fails is named, and ends the program where the user wants it so.
+// A forward that fails is named, and ends the program if the user wants that.
 func TestForwardsThatFail(t *testing.T) {
 	h := newHost(t)
 	taken := "127.0.0.1:" + strconv.Itoa(h.srv.Port)
@@ -352,48 +362,5 @@ func TestForwardsThatFail(t *testing.T) {
 			require.Contains(t, stderr.String(), test.words)
 			require.Equal(t, matters == "no", strings.Contains(stderr.String(), "warning: "+test.words), stderr.String())
 		}
-	}
-}
-
-// A configuration that forwards the very socket is told of, and does no harm.
-func TestForwardOfTheBridgesOwnSocket(t *testing.T) {
-	h := newHost(t)
-	cmd := h.command(t, true, "-o", "ExitOnForwardFailure=no")
-	socket := cmd.Args[slices.Index(cmd.Args, "--remote-socket")+1]
-	cmd.Args = append(cmd.Args, "-R", filepath.Dir(socket)+"/./s:/nowhere", "host", "test -S "+socket)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	require.NoError(t, cmd.Run(), "%s", &stderr)
-	require.Contains(t, stderr.String(), "your ssh_config already forwards")
-	require.NotContains(t, stderr.String(), "remote port forwarding failed")
-}
-
-func TestWantsTTY(t *testing.T) {
-	for _, test := range []struct {
-		request  string
-		flags    sshFlags
-		terminal bool
-		command  string
-		wanted   bool
-		missing  bool
-	}{
-		{"auto", sshFlags{}, true, "", true, false},
-		{"auto", sshFlags{}, true, "true", false, false},
-		{"auto", sshFlags{}, false, "", false, true},
-		{"auto", sshFlags{}, false, "true", false, false},
-		{"auto", sshFlags{tty: "yes"}, true, "true", true, false},
-		{"auto", sshFlags{tty: "yes"}, false, "true", false, true},
-		{"auto", sshFlags{tty: "force"}, false, "true", true, false},
-		{"auto", sshFlags{session: sessionFlags{noStdin: true}}, true, "", false, true},
-		{"auto", sshFlags{session: sessionFlags{noStdin: true}, tty: "force"}, true, "", true, false},
-		{"force", sshFlags{}, false, "true", true, false},
-		{"force", sshFlags{tty: "no"}, true, "", false, false},
-		{"yes", sshFlags{}, true, "true", true, false},
-		{"no", sshFlags{}, true, "", false, false},
-		{"no", sshFlags{tty: "yes"}, true, "true", true, false},
-	} {
-		r := &sshRun{flags: &test.flags, config: &sshfwd.Config{RequestTTY: test.request}}
-		wanted, missing := r.wantsTTY(test.terminal, test.command)
-		require.Equal(t, [2]bool{test.wanted, test.missing}, [2]bool{wanted, missing}, "%+v", test)
 	}
 }

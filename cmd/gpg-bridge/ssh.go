@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gpg-bridge/internal/bridge"
-	"gpg-bridge/internal/share"
-	"gpg-bridge/sshfwd"
+	"gpg-bridge/internal/sshsession"
+	"gpg-bridge/internal/target"
+	"gpg-bridge/internal/ui"
 )
 
 const sshLong = `ssh runs a command on a host, or your login shell, with your local gpg-agent
@@ -25,95 +21,65 @@ would, from your ssh_config; its flags are ssh's.
 
 The exit status is the remote command's, or 255 when the connection failed.`
 
-// exitConnection is ssh's exit status for its own failures (ssh(1)).
-const exitConnection = 255
-
-// closeTimeout bounds the tidying up on the host when the program ends.
-const closeTimeout = 5 * time.Second
-
-// hurriedCloseTimeout is for a user who left by ~.
-const hurriedCloseTimeout = time.Second
-
 // sshFlags is the command line of gpg-bridge ssh.
-type sshFlags struct {
-	local  localFlags
-	remote remoteFlags
-
-	options sshfwd.Options
-	session sessionFlags
-	noShell bool   // -N
-	tty     string // RequestTTY as -t and -T say it, "" where neither is there
-	verbose int
-	quiet   bool
-}
+type sshFlags struct{ request sshsession.Request }
 
 func (f *sshFlags) addTo(flags *pflag.FlagSet) {
-	f.local.addTo(flags)
-	f.remote.addTo(flags)
-	f.session.addTo(flags, &f.options)
-	addConnection(flags, &f.options)
+	r := &f.request
+	r.Spec.AddFlags(flags, target.OfAgent|target.OfHost|target.OfWay)
+	flags.BoolVarP(&r.NoStdin, "no-stdin", "n", false, "read nothing from stdin")
+	flags.BoolVarP(&r.Subsystem, "subsystem", "s", false, "the command is the name of a subsystem")
+	flags.StringArrayVarP(&r.LocalForwards, "local-forward", "L", nil, "forward a local `port` or socket; may be repeated")
+	flags.StringArrayVarP(&r.RemoteForwards, "remote-forward", "R", nil, "forward a `port` or socket of the host; may be repeated")
+	flags.StringArrayVarP(&r.DynamicForwards, "dynamic-forward", "D", nil, "a SOCKS proxy on a local `port`; may be repeated")
+	flags.VarPF(optionFlag{&r.Spec.Options, "EscapeChar"}, "escape", "e", "the escape `character`, ^X or none")
+	flags.VarPF(optionFlag{&r.Spec.Options, "GatewayPorts"}, "gateway-ports", "g", "others may use the local forwards").NoOptDefVal = "yes"
 	flags.BoolFuncP("forward-agent", "A", "let the host use your ssh-agent", f.set("ForwardAgent=yes"))
 	flags.BoolFuncP("no-forward-agent", "a", "do not let the host use your ssh-agent", f.set("ForwardAgent=no"))
-	flags.BoolVarP(&f.noShell, "no-command", "N", false, "run nothing: forward only, until a signal")
+	flags.BoolVarP(&r.NoShell, "no-command", "N", false, "run nothing: forward only, until a signal")
 	flags.BoolFuncP("no-tty", "T", "no terminal on the host", f.setNoTTY)
 	flags.BoolFuncP("tty", "t", "a terminal on the host for a command too; -tt even without one here", f.setTTY)
-	flags.CountVarP(&f.verbose, "verbose", "v", "say what happens")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no warnings")
+	flags.CountVarP(&r.Verbosity, "verbose", "v", "say what happens")
+	flags.BoolVarP(&r.Quiet, "quiet", "q", false, "no warnings")
+}
+
+// set returns the function of a flag without a value: it sets an ssh_config option ahead of
+// those of -o, like ssh's own flags.
+func (f *sshFlags) set(option string) func(string) error {
+	return func(string) error {
+		options := &f.request.Spec.Options
+		*options = append([]string{option}, *options...)
+		return nil
+	}
 }
 
 // setTTY is -t and setNoTTY is -T: as with ssh's, the last one counts.
 func (f *sshFlags) setTTY(string) error {
-	if f.tty == "yes" || f.tty == "force" {
-		f.tty = "force"
+	if f.request.TTY == "yes" || f.request.TTY == "force" {
+		f.request.TTY = "force"
 	} else {
-		f.tty = "yes"
+		f.request.TTY = "yes"
 	}
 	return nil
 }
 
 func (f *sshFlags) setNoTTY(string) error {
-	f.tty = "no"
+	f.request.TTY = "no"
 	return nil
 }
 
-// remoteFlags are those of every command that forwards to a host.
-type remoteFlags struct {
-	socket   string
-	keys     string
-	takeover bool
-}
-
-func (f *remoteFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.socket, "remote-socket", "", "the socket `path` on the host; nothing is then run there to prepare it (default: where its gpg looks)")
-	flags.StringVar(&f.keys, "keys", "", "the public `keys` that the host shall have: a list with commas, or none (default: those of your secret keys)")
-	flags.BoolVar(&f.takeover, "takeover", false, "replace the live forward of another session")
-}
-
-// applyTo puts the keys where the local side finds them.
-func (f *remoteFlags) applyTo(local *bridge.Local) {
-	switch f.keys {
-	case "":
-	case "none":
-		local.NoKeys = true
-	default:
-		local.Keys = strings.FieldsFunc(f.keys, func(r rune) bool { return r == ',' || r == ' ' })
-	}
-}
-
-func newSSH(ui *ui) *cobra.Command {
-	var flags sshFlags
+func newSSH(user *ui.UI) *cobra.Command {
+	flags := sshFlags{sshsession.Request{Spec: target.NewSpec("")}}
 	cmd := &cobra.Command{
 		Use:   "ssh [flags] [user@]host [command [arg…]]",
 		Short: "a shell or a command on a host, with the local agent forwarded",
 		Long:  sshLong,
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			command, err := flags.destination(cmd, args)
-			if err != nil {
+			if err := flags.destination(cmd, args); err != nil {
 				return err
 			}
-			s := &sshRun{ui: ui, flags: &flags, command: command}
-			return s.run(cmd.Context())
+			return sshsession.Run(cmd.Context(), flags.request, user)
 		},
 	}
 	flags.addTo(cmd.Flags())
@@ -121,153 +87,37 @@ func newSSH(ui *ui) *cobra.Command {
 	return cmd
 }
 
-// destination takes the host off args, and flags that follow it, as ssh does;
-// the rest is the command.
-func (f *sshFlags) destination(cmd *cobra.Command, args []string) (command string, err error) {
+// destination takes the host and the flags after it from args; the rest is the command. There
+// are no flags after `--`: if that came before the host, everything after the host is the
+// command (opt_terminated in OpenSSH's ssh.c).
+func (f *sshFlags) destination(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return "", &usageError{cmd.CommandPath(), errors.New("which host?")}
+		return ui.Usage(cmd.CommandPath(), errNoDestination)
 	}
-	f.options.Destination = args[0]
+	f.request.Spec.Host = args[0]
+	if cmd.ArgsLenAtDash() >= 0 {
+		f.request.Command = strings.Join(args[1:], " ")
+		return nil
+	}
 	if err := cmd.Flags().Parse(args[1:]); err != nil {
-		return "", &usageError{cmd.CommandPath(), err}
+		return ui.Usage(cmd.CommandPath(), err)
 	}
 	if help, err := cmd.Flags().GetBool("help"); err == nil && help {
-		return "", pflag.ErrHelp
+		return pflag.ErrHelp
 	}
-	return strings.Join(cmd.Flags().Args(), " "), nil
+	f.request.Command = strings.Join(cmd.Flags().Args(), " ")
+	return nil
 }
 
-// sshRun is one run of gpg-bridge ssh.
-type sshRun struct {
-	ui      *ui
-	flags   *sshFlags
-	command string
-
-	config *sshfwd.Config
-	target target
-	client *sshfwd.Client // nil over a master's connection
-	conn   connection     // the same, or the master's
-	link   bridge.Link    // over conn
-
-	board      *board
-	background bool          // this is a process that nobody looks at
-	holder     *share.Holder // of -N, which is the bridge before it connects; else nil
-	master     *master       // of a background process; else nil
-
-	disconnected atomic.Bool // the user left by ~.
+// An optionFlag is a flag that stands for a -o of ssh_config.
+type optionFlag struct {
+	options *[]string
+	keyword string
 }
 
-// run does what was asked for: a session, or forwarding alone.
-func (r *sshRun) run(ctx context.Context) error {
-	r.ui.setQuiet(r.flags.quiet)
-	if err := r.resolve(ctx); err != nil {
-		return &exitError{exitConnection, err}
-	}
-	if r.onlyForward() {
-		return r.keepForwarding(ctx)
-	}
-	return r.once(ctx, func(ctx context.Context, _ *bridge.Bridge) error { return r.session(ctx) })
-}
-
-// once connects, brings the bridge up, lets use run with it and takes it down
-// again. What fails on GPG's side is a warning, unless the bridge is all that
-// was asked for.
-func (r *sshRun) once(ctx context.Context, use func(context.Context, *bridge.Bridge) error) error {
-	local := r.flags.local.local()
-	r.flags.remote.applyTo(local)
-	check := startCheck(ctx, local)
-	defer check.stop()
-	if err := r.connect(ctx); err != nil {
-		return &exitError{exitConnection, err}
-	}
-	defer r.conn.Close()
-	coming := r.bringUp(ctx, local, check.wait())
-	defer r.takeDown(ctx, coming)
-	if !r.mayOverlap() || !coming.isRequested() {
-		<-coming.settled
-		if coming.err != nil && r.bridgeIsAll() {
-			return &exitError{exitConnection, coming.err}
-		}
-		if r.onlyForward() && coming.bridge() == nil { // it was cut short
-			return &exitError{exitConnection, context.Cause(ctx)}
-		}
-	}
-	coming.warnOnce(ctx, r.ui)
-	if r.client != nil {
-		if err := r.openForwards(ctx, coming.path()); err != nil {
-			return &exitError{exitConnection, err}
-		}
-	}
-	return use(ctx, coming.bridge())
-}
-
-// mayOverlap reports whether the session may start while the host has not yet
-// answered to the forward: not where the answer decides what comes next.
-func (r *sshRun) mayOverlap() bool {
-	return !r.bridgeIsAll() && len(r.config.Forwards.Remote) == 0
-}
-
-func (r *sshRun) resolve(ctx context.Context) (err error) {
-	r.flags.options.Command, r.flags.options.Subsystem = r.command, r.flags.session.subsystem
-	if r.config, err = sshfwd.Resolve(ctx, r.flags.options); err != nil {
-		return err
-	}
-	for _, warning := range r.config.Warnings {
-		r.ui.warn(errors.New(warning))
-	}
-	if r.target, err = r.flags.target(r.config); err != nil {
-		return err
-	}
-	kind := share.Session
-	if r.background {
-		kind = share.Background
-	}
-	r.board = newBoard(r.target, kind, r.flags.local.agentSocket)
-	return r.checkSession()
-}
-
-func (r *sshRun) dial(ctx context.Context) (*sshfwd.Client, error) {
-	log := r.ui.log(r.flags.verbose)
-	r.config.StateDir = stateDir()
-	r.config.Stderr = r.ui.stderr
-	client, err := sshfwd.Dial(ctx, r.config, newPrompter(r.ui), log)
-	if err != nil {
-		return nil, err
-	}
-	log.Debug("authenticated")
-	return client, nil
-}
-
-// onlyForward reports whether no session is wanted: -N, or SessionType none.
-func (r *sshRun) onlyForward() bool { return r.flags.noShell || r.config.SessionType == "none" }
-
-// bridgeIsAll reports whether there is no point in going on without a bridge.
-func (r *sshRun) bridgeIsAll() bool { return r.onlyForward() || r.config.ExitOnForwardFailure }
-
-// localCheck is the check of the local side while the host is being connected
-// to.
-type localCheck struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	found  bridge.Finding
-}
-
-func startCheck(ctx context.Context, local *bridge.Local) *localCheck {
-	ctx, cancel := context.WithCancel(ctx)
-	c := &localCheck{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		c.found = local.Check(ctx)
-	}()
-	return c
-}
-
-func (c *localCheck) wait() bridge.Finding {
-	<-c.done
-	return c.found
-}
-
-func (c *localCheck) stop() {
-	c.cancel()
-	<-c.done
+func (f optionFlag) String() string { return "" }
+func (f optionFlag) Type() string   { return "string" }
+func (f optionFlag) Set(value string) error {
+	*f.options = append(*f.options, f.keyword+"="+value)
+	return nil
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gpg-bridge/internal/background"
 	"gpg-bridge/internal/share"
-	"gpg-bridge/sshfwd"
+	"gpg-bridge/internal/target"
+	"gpg-bridge/internal/ui"
 )
 
 const statusLong = `status lists the bridges of this machine: those of gpg-bridge up, of a ProxyCommand
@@ -24,12 +26,12 @@ docs/control.md has the fields of --json.`
 
 // statusFlags is the command line of gpg-bridge status.
 type statusFlags struct {
-	options sshfwd.Options
-	json    bool
-	watch   bool
+	spec  target.Spec
+	json  bool
+	watch bool
 }
 
-func newStatus(ui *ui) *cobra.Command {
+func newStatus(user *ui.UI) *cobra.Command {
 	var flags statusFlags
 	cmd := &cobra.Command{
 		Use:   "status [flags] [host…]",
@@ -37,42 +39,42 @@ func newStatus(ui *ui) *cobra.Command {
 		Long:  statusLong,
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, hosts []string) error {
-			return flags.run(cmd.Context(), ui, hosts)
+			return flags.run(cmd.Context(), user, hosts)
 		},
 	}
-	addConnection(cmd.Flags(), &flags.options)
+	flags.spec.AddFlags(cmd.Flags(), target.OfWay)
 	cmd.Flags().BoolVar(&flags.json, "json", false, "as JSON")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "go on, until Ctrl-C")
 	return cmd
 }
 
-func (f *statusFlags) run(ctx context.Context, ui *ui, hosts []string) error {
+func (f *statusFlags) run(ctx context.Context, user *ui.UI, hosts []string) error {
 	dir, err := share.Open()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	wanted := selection{hosts: choose(ctx, f.options, hosts)}
+	wanted := selection{hosts: background.Choose(ctx, f.spec, hosts)}
 	if f.watch {
-		return f.follow(ctx, ui, dir, wanted)
+		return f.follow(ctx, user, dir, wanted)
 	}
-	all, err := statuses(ctx, dir)
+	all, err := background.Statuses(ctx, dir)
 	if err != nil {
-		ui.warn(err)
+		user.Warn(err)
 	}
 	shown := wanted.of(all)
 	if f.json {
-		err = printJSON(ui, append([]share.Status{}, shown...))
+		err = printJSON(user, append([]share.Status{}, shown...))
 	} else {
-		err = ui.print(table(shown, time.Now()))
+		err = user.Print(table(shown, time.Now()))
 	}
 	return errors.Join(err, wanted.missing(all))
 }
 
-// A selection is the hosts on the command line; none means all.
-type selection struct{ hosts []chosen }
+// A selection has the hosts on the command line; none means all bridges.
+type selection struct{ hosts []background.Named }
 
-// of returns those that are meant, in their order.
+// of returns the bridges that are meant, in their order.
 func (s selection) of(all []share.Status) []share.Status {
 	if len(s.hosts) == 0 {
 		return all
@@ -88,72 +90,72 @@ func (s selection) of(all []share.Status) []share.Status {
 
 func (s selection) isMeant(status share.Status) bool {
 	for _, c := range s.hosts {
-		if c.isMeant(status) {
+		if c.IsMeant(status) {
 			return true
 		}
 	}
 	return len(s.hosts) == 0
 }
 
-// missing is an error for the first host that has no bridge.
+// missing returns an error for the first host that has no bridge.
 func (s selection) missing(all []share.Status) error {
 	for _, c := range s.hosts {
-		if len(c.among(all)) == 0 {
-			return &noBridgeError{c.host}
+		if len(c.Among(all)) == 0 {
+			return &background.NoBridgeError{Host: c.Host}
 		}
 	}
 	return nil
 }
 
 // printJSON prints a value on a line of its own.
-func printJSON(ui *ui, value any) error {
+func printJSON(user *ui.UI, value any) error {
 	line, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return ui.print(asciiJSON(line) + "\n")
+	return user.Print(asciiJSON(line) + "\n")
 }
 
-// watchEvery is how often the runtime directory is looked at for new bridges.
+// watchEvery is how often the runtime directory is checked for new bridges.
 const watchEvery = time.Second
 
 // follow prints the table again whenever something has changed, or a line for
 // each change, until ctx ends.
-func (f *statusFlags) follow(ctx context.Context, ui *ui, dir *share.Dir, wanted selection) error {
+func (f *statusFlags) follow(ctx context.Context, user *ui.UI, dir *share.Dir, wanted selection) error {
 	if f.json {
-		return watch(ctx, dir, func(w *watcher) error {
-			if w.last == nil || !wanted.isMeant(*w.last) {
+		return watch(ctx, dir, func(w *background.Watcher) error {
+			if w.Last == nil || !wanted.isMeant(*w.Last) {
 				return nil
 			}
-			return printJSON(ui, w.last)
+			return printJSON(user, w.Last)
 		})
 	}
-	display := newDisplay(ui)
-	return watch(ctx, dir, func(w *watcher) error {
-		return display.show(table(wanted.of(w.all()), time.Now()), w.last != nil)
+	display := newDisplay(user)
+	return watch(ctx, dir, func(w *background.Watcher) error {
+		return display.show(table(wanted.of(w.All()), time.Now()), w.Last != nil)
 	})
 }
 
-// watch calls show for everything that a bridge says, and once in a while.
-func watch(ctx context.Context, dir *share.Dir, show func(*watcher) error) error {
-	w, err := newWatcher(ctx, dir)
+// watch calls show for every status that a bridge sends, and once in a while.
+func watch(ctx context.Context, dir *share.Dir, show func(*background.Watcher) error) error {
+	w, err := background.NewWatcher(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer w.stop()
+	defer w.Stop()
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
-		if err := w.look(); err != nil {
+		if err := w.Look(); err != nil {
 			return err
 		}
 		if err := show(w); err != nil {
 			return err
 		}
-		w.last = nil
+		w.Last = nil
 		select {
-		case status := <-w.news:
-			w.note(status)
+		case status := <-w.News:
+			w.Note(status)
 		case <-ticker.C:
 		case <-ctx.Done():
 			return nil

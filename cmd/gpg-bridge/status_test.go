@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/internal/share"
-	"gpg-bridge/remoteside"
+	"gpg-bridge/internal/ui"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -50,72 +48,16 @@ func TestAgo(t *testing.T) {
 	}
 }
 
-// TestJSONIsHarmless: what it says stays the same, and no terminal minds.
+// TestJSONIsHarmless: the escaped JSON means the same, and cannot control a terminal.
 func TestJSONIsHarmless(t *testing.T) {
 	for _, text := range []string{"/run/ü/S", "\x1b[2J\u009b\u202e\u200b\U000E0041\x7f\n\t\"\\", "😀"} {
 		line, err := json.Marshal(share.Status{RemoteSocket: text})
 		require.NoError(t, err)
 		safe := asciiJSON(line)
 		require.NotContains(t, safe, "\x1b")
-		require.Equal(t, safe, oneLine(safe))
+		require.Equal(t, safe, ui.OneLine(safe))
 		var back share.Status
 		require.NoError(t, json.Unmarshal([]byte(safe), &back))
 		require.Equal(t, text, back.RemoteSocket)
-	}
-}
-
-func TestOperationOf(t *testing.T) {
-	for want, o := range map[share.Operation]remoteside.Operation{
-		{Verb: "PKSIGN", Key: "AB", Millis: 1500, Outcome: "ok"}: {Verb: "PKSIGN", Keygrip: "ab", Duration: 1500 * time.Millisecond},
-		{Outcome: "unanswered"}:                                  {Unanswered: true},
-		{Outcome: "No pinentry <GPG Agent>", Code: 67108949}:     {Code: 67108949, Words: "No pinentry <GPG Agent>"},
-		{Outcome: "error 17", Code: 17}:                          {Code: 17},
-		{Outcome: `\x1b[2J`, Code: 17}:                           {Code: 17, Words: "\x1b[2J"},
-	} {
-		require.Equal(t, want, *operationOf(&o))
-	}
-}
-
-func TestStandbyIDs(t *testing.T) {
-	id := strings.Repeat("0", targetIDDigits-2) + standbySuffix // it may end so
-	_, ok := standbyOf(id)
-	require.False(t, ok)
-	target, ok := standbyOf(standbyID(id))
-	require.True(t, ok)
-	require.Equal(t, id, target)
-	require.Equal(t, []string{id, "00"}, onlyTargets([]string{standbyID(id), id, "00"}))
-}
-
-// TestKeepLogIsBounded, and what is kept is the newest.
-func TestKeepLogIsBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	require.NoError(t, err)
-	defer file.Close()
-	log := newKeepLog(file)
-	line := []byte(strings.Repeat("x", 1000) + "\n")
-	for range 2 * maxKeepLog / len(line) {
-		n, err := log.Write(line)
-		require.NoError(t, err)
-		require.Equal(t, len(line), n)
-	}
-	_, err = log.Write([]byte("last\n"))
-	require.NoError(t, err)
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.LessOrEqual(t, len(text), maxKeepLog)
-	require.NotContains(t, string(text), "\x00")
-	require.True(t, strings.HasSuffix(string(text), " last\n"))
-	again := newKeepLog(file)
-	require.Equal(t, int64(len(text)), again.size)
-}
-
-func TestAbsolute(t *testing.T) {
-	here, err := os.Getwd()
-	require.NoError(t, err)
-	for path, want := range map[string]string{
-		"": "", "none": "none", "~/.ssh/id": "~/.ssh/id", "%d/id": "%d/id", "id": filepath.Join(here, "id"), here: here,
-	} {
-		require.Equal(t, want, absolute(path))
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"unicode/utf8"
 
 	"gpg-bridge/internal/share"
+	"gpg-bridge/internal/ui"
 )
 
-// table is what people see of the bridges.
+// table returns the bridges as a table for people to read.
 func table(all []share.Status, now time.Time) string {
 	if len(all) == 0 {
 		return "no bridges\n"
@@ -41,18 +42,17 @@ func table(all []share.Status, now time.Time) string {
 	return whole.String()
 }
 
-// oneCell keeps a text in its cell.
+// oneCell makes a text fit into one cell.
 func oneCell(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return strings.ReplaceAll(oneLine(text), "\t", " ")
+	return strings.ReplaceAll(ui.OneLine(text), "\t", " ")
 }
 
 func trimLine(line string) string { return strings.TrimRight(line, " \n") + "\n" }
 
-// stateText is the state, with what sort of process it is in if that is not a
-// background one.
+// stateText returns the state, and the kind of process if that is not a background one.
 func stateText(s share.Status) string {
 	if s.Kind == share.Session {
 		return fmt.Sprintf("%s (ssh, process %d)", s.State, s.PID)
@@ -60,7 +60,7 @@ func stateText(s share.Status) string {
 	return string(s.State)
 }
 
-// operationText is such as "PKSIGN 3 min ago, 0.1 s, ok".
+// operationText returns a text such as "PKSIGN 3 min ago, 0.1 s, ok".
 func operationText(o *share.Operation, now time.Time) string {
 	if o == nil {
 		return ""
@@ -72,8 +72,8 @@ func operationText(o *share.Operation, now time.Time) string {
 	return fmt.Sprintf("%s%s %s ago, %.1f s, %s", o.Verb, key, ago(now, o.At), float64(o.Millis)/1000, o.Outcome)
 }
 
-// problemText is the last error, and what to do, on lines of their own. One that
-// is over is marked as such.
+// problemText returns the last error and what to do, on lines of their own. An error that is
+// over is marked as such.
 func problemText(s share.Status, now time.Time) string {
 	if s.Problem == nil {
 		return ""
@@ -82,14 +82,14 @@ func problemText(s share.Status, now time.Time) string {
 	if s.State == share.Up && s.Problem.At.Before(s.Since) {
 		over = ", over"
 	}
-	text := fmt.Sprintf("  %s ago%s: %s\n", ago(now, s.Problem.At), over, oneLine(s.Problem.Text))
+	text := fmt.Sprintf("  %s ago%s: %s\n", ago(now, s.Problem.At), over, ui.OneLine(s.Problem.Text))
 	if s.Problem.Remedy != "" && over == "" {
-		text += "  " + oneLine(s.Problem.Remedy) + "\n"
+		text += "  " + ui.OneLine(s.Problem.Remedy) + "\n"
 	}
 	return text
 }
 
-// ago is how long something has been, in the largest unit that fits.
+// ago returns how long ago then was, in the largest unit that fits.
 func ago(now, then time.Time) string {
 	d := max(now.Sub(then), 0)
 	switch {
@@ -103,8 +103,8 @@ func ago(now, then time.Time) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// asciiJSON escapes what is not printable as JSON does, so that it means the same
-// and does no harm in a terminal. Such characters are in strings only.
+// asciiJSON escapes unprintable characters in JSON's own way, so that the text means the same
+// and cannot control a terminal. Such characters occur in strings only.
 func asciiJSON(text []byte) string {
 	var b strings.Builder
 	for len(text) > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stdout that nobody reads, as of `gpg-bridge ssh host … | true`, is no news
-// to whoever did that, and the status remains the remote command's.
+// If nobody reads stdout, as in `gpg-bridge ssh host … | true`, nothing is said about it, and
+// the exit status is still the remote command's.
 func TestClosedStdoutIsAsWithSSH(t *testing.T) {
 	h := newHost(t)
 	for _, command := range []string{"seq 1 1000000", "trap '' PIPE; seq 1 100000 2>/dev/null; exit 0", "echo x; exit 7"} {

@@ -58,7 +58,7 @@ func (c *cable) accept() {
 	}
 }
 
-// die lets nothing through any more, and tells nobody.
+// die drops everything from now on, and closes nothing.
 func (c *cable) die() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,15 +87,14 @@ func (c *cable) state() (dead bool, delay time.Duration) {
 	return c.dead, c.delay
 }
 
-type parcel struct {
+type packet struct {
 	data []byte
 	due  time.Time
 }
 
-// carry copies one way; the other goroutine is the wire, on which parcels are
-// for as long as the delay says.
+// carry copies one way. It reads, and deliver writes what was read after the delay.
 func (c *cable) carry(from, to net.Conn) {
-	wire := make(chan parcel, 1<<12)
+	wire := make(chan packet, 1<<12)
 	var delivering sync.WaitGroup
 	delivering.Go(func() { deliver(to, wire) })
 	defer delivering.Wait()
@@ -107,12 +106,12 @@ func (c *cable) carry(from, to net.Conn) {
 			return
 		}
 		if dead, delay := c.state(); !dead {
-			wire <- parcel{data[:n], time.Now().Add(delay)}
+			wire <- packet{data[:n], time.Now().Add(delay)}
 		}
 	}
 }
 
-func deliver(to net.Conn, wire <-chan parcel) {
+func deliver(to net.Conn, wire <-chan packet) {
 	for p := range wire {
 		time.Sleep(time.Until(p.due))
 		_, _ = to.Write(p.data) // if it fails, so does the reader of the other way

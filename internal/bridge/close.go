@@ -6,14 +6,24 @@ import (
 	"io"
 	"sync"
 
-	"gpg-bridge/remoteside"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/remoteside/prepare"
 )
 
 // Close takes the bridge down: if the path on the host is still ours, the
 // forward is cancelled and the socket removed, which sshd never does. It waits
 // for all sessions and goroutines, no longer than ctx on a link that is dead.
-func (b *Bridge) Close(ctx context.Context) error {
+func (b *Bridge) Close(ctx context.Context) (err error) {
 	b.stop()
+	defer b.settlePrompts(ctx) // last: neither this bridge nor the login's has clients then
+	var both sync.WaitGroup
+	var loginErr error
+	both.Go(func() { b.imports.finish(ctx) })
+	both.Go(func() { loginErr = b.login.close(ctx) })
+	defer func() {
+		both.Wait()
+		err = errors.Join(err, loginErr)
+	}()
 	select {
 	case <-b.watched:
 	case <-ctx.Done():
@@ -29,14 +39,23 @@ func (b *Bridge) Close(ctx context.Context) error {
 	return b.closeAndRemove(ctx, forward, path)
 }
 
-// closeAndRemove makes three round trips: the shell that removes the socket is
-// started while the path is verified, and gets its script, in one flight with
-// the cancel, only if the path is ours.
-func (b *Bridge) closeAndRemove(ctx context.Context, forward Forward, path string) error {
-	ours := sync.OnceValue(func() bool { return b.verify(ctx, b.options.timing.closing) == nil })
+// settlePrompts does nothing for the second bridge, a login's, which shares the first one's
+// prompts.
+func (b *Bridge) settlePrompts(ctx context.Context) {
+	if b.options.prompts == nil {
+		b.prompts.settle(ctx)
+	}
+}
+
+// closeAndRemove makes three round trips. The shell that removes the socket is started while
+// the path is verified. It gets its script, together with the cancel request, only if the path
+// is proved to be ours: leaving a socket behind costs nothing, but removing another bridge's
+// costs a signature.
+func (b *Bridge) closeAndRemove(ctx context.Context, forward link.Forward, path string) error {
+	ours := sync.OnceValue(func() bool { return b.prove(ctx, b.options.timing.closing) == nil })
 	var removal error
 	var removing sync.WaitGroup
-	removing.Go(func() { removal = remoteside.RemoveSocket(ctx, heldBack{b.link, ours}, path) })
+	removing.Go(func() { removal = prepare.RemoveSocket(ctx, heldBack{b.link, ours}, path) })
 	remove := ours()
 	err := forward.Close(ctx)
 	removing.Wait()
@@ -46,10 +65,10 @@ func (b *Bridge) closeAndRemove(ctx context.Context, forward Forward, path strin
 	return err
 }
 
-// heldBack is a host whose commands get their input when go has said yes, and
-// none when it has said no.
+// heldBack is a host whose commands wait for their input until release has returned: they
+// get it if that was true, and none otherwise.
 type heldBack struct {
-	remoteside.Host
+	prepare.Host
 	release func() bool
 }
 
@@ -69,27 +88,21 @@ func (r heldReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// closeBlindly takes the forward away where nobody can tell whose the path is,
-// and then does what the next bridge would: a preparation removes a socket at
-// which nobody answers, and leaves any other.
-func (b *Bridge) closeBlindly(ctx context.Context, forward Forward) error {
+// closeBlindly closes the forward where it cannot be found out whose the path is, and then
+// prepares the host as the next bridge would: that removes a socket at which nobody answers,
+// and leaves any other.
+func (b *Bridge) closeBlindly(ctx context.Context, forward link.Forward) error {
 	if err := forward.Close(ctx); err != nil {
 		return err
 	}
-	preparation, err := remoteside.Prepare(ctx, b.link, remoteside.PrepareOptions{})
+	preparation, err := prepare.Prepare(ctx, b.link, prepare.Options{Home: b.options.home})
 	if err == nil {
 		_, err = preparation.Wait()
 	}
-	var held *remoteside.HeldError
-	var own *remoteside.OwnAgentError
+	var held *prepare.HeldError
+	var own *prepare.OwnAgentError
 	if errors.As(err, &held) || errors.As(err, &own) {
 		return nil
 	}
 	return err
 }
-
-// hintedError is an error with what to do about it.
-type hintedError struct{ text, hint string }
-
-func (e *hintedError) Error() string { return e.text }
-func (e *hintedError) Hint() string  { return e.hint }

@@ -18,9 +18,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/internal/testkit/gpghome"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // A client is a process on the host that speaks Assuan itself.
@@ -59,7 +59,7 @@ func (c *client) ask(command, prefix string) error {
 	return c.expect(prefix)
 }
 
-// converse is a whole session; every third client only hangs up.
+// converse is a whole session; every third client hangs up without a BYE.
 func converse(socket string, nth int) error {
 	c, err := dialAgent(socket)
 	if err != nil {
@@ -87,9 +87,9 @@ func descriptors(t *testing.T) int {
 func TestSessionsLeaveNothing(t *testing.T) {
 	const sessions, workers = 1000, 20
 	alice := newLaptop(t)
-	account := sshdtest.NewAccount(t, sshdtest.AccountConfig{})
-	sshd := sshdtest.Start(t, sshdtest.Config{Account: account})
-	u := start(t, connect(t, sshd.ConfigFile), alice.local(), Options{})
+	account := sshd.NewAccount(t, sshd.AccountConfig{})
+	server := sshd.Start(t, sshd.Config{Account: account})
+	u := start(t, connect(t, server.ConfigFile), alice.local(), Options{})
 	u.requireVerified(t)
 	require.NoError(t, converse(u.Path(), 1))
 	eventually(t, func() bool { return len(u.server.Sessions()) == 0 })
@@ -119,11 +119,11 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	require.Empty(t, u.all())
 }
 
-// A signature that waits for its human ends with the bridge, and so does the
-// pinentry's client.
+// A signature that waits for the user at a pinentry ends with the bridge, and so does its
+// client.
 func TestCloseEndsSessions(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
 	u := start(t, connect(t, h.config), alice.local(), Options{})
 	idle, err := dialAgent(h.socket)
 	require.NoError(t, err)
@@ -136,12 +136,12 @@ func TestCloseEndsSessions(t *testing.T) {
 
 func TestCutConnectionEndsSessions(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
 	protected, err := alice.GenerateKey(t.Context(), gpghome.KeySpec{UserID: "Bob <bob@example.org>", Passphrase: "secret"})
 	require.NoError(t, err)
 	require.NoError(t, alice.SetPinentry(gpghome.PinentryNever()))
-	link := connect(t, h.config)
-	u := start(t, link, alice.local(), Options{})
+	over := connect(t, h.config)
+	u := start(t, over, alice.local(), Options{})
 	u.requireVerified(t)
 
 	var idle []*client
@@ -164,7 +164,7 @@ func TestCutConnectionEndsSessions(t *testing.T) {
 		require.ErrorIs(t, c.expect("never"), io.EOF)
 	}
 	require.Error(t, <-signing)
-	require.Error(t, link.Wait())
+	require.Error(t, over.Wait())
 	eventually(t, func() bool { return len(u.server.Sessions()) == 0 })
 	u.close(t)
 	require.Empty(t, u.all())
@@ -173,7 +173,7 @@ func TestCutConnectionEndsSessions(t *testing.T) {
 func TestCloseOnADeadLinkKeepsItsTime(t *testing.T) {
 	t.Parallel()
 	for _, timing := range []timing{defaultTiming(), quick} {
-		alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+		alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
 		u := start(t, connect(t, h.config), alice.local(), Options{timing: timing})
 		u.requireVerified(t)
 		c, err := dialAgent(h.socket)
@@ -194,25 +194,24 @@ func TestCloseOnADeadLinkKeepsItsTime(t *testing.T) {
 	}
 }
 
-// A link that dies is not taken for a thief, not even where it still let the
-// path be opened.
+// A dead link is not taken for a lost path, not even if the path could still be opened.
 func TestDeadLinkIsNoLoss(t *testing.T) {
 	for name, wait := range map[string]bool{"at once": false, "behind an open": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
-			link := connect(t, h.config)
+			alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
+			over := connect(t, h.config)
 			silent := filepath.Join(h.Dir(), "silent")
 			listener, err := net.Listen("unix", silent)
 			require.NoError(t, err)
 			defer listener.Close()
-			link.insteadOfDial = func(nth int) (string, func()) {
+			over.insteadOfDial = func(nth int) (string, func()) {
 				if nth == 2 && wait {
 					return silent, h.cable.die
 				}
 				return "", nil
 			}
-			u := start(t, link, alice.local(), Options{timing: quick})
+			u := start(t, over, alice.local(), Options{timing: quick})
 			u.requireVerified(t)
 			if !wait {
 				h.cable.die()
@@ -220,15 +219,15 @@ func TestDeadLinkIsNoLoss(t *testing.T) {
 			defer h.cable.cut()
 			require.ErrorIs(t, u.wait(t, 1)[0], errUnanswered)
 			require.ErrorIs(t, u.Verified(t.Context()), errUnanswered)
-			require.Equal(t, 1, link.seen(&link.forwards))
+			require.Equal(t, 1, over.seen(&over.forwards))
 		})
 	}
 }
 
-// BenchmarkClose tells how many round trips the user waits for at the end.
+// BenchmarkClose measures how many round trips the user waits for at the end.
 func BenchmarkClose(b *testing.B) {
 	const roundTrip = 200 * time.Millisecond
-	alice, h := newLaptop(b), newHost(b, &sshtest.Server{})
+	alice, h := newLaptop(b), newHost(b, &fakesshd.Server{})
 	for b.Loop() {
 		b.StopTimer()
 		h.cable.slow(0)

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// keygripsAge is how long a list of keygrips is used: a key made in this
-	// time is not seen by a gpg on the host that asks for a list.
+	// keygripsAge is how long a list of keygrips is used: a gpg on the host that asks
+	// for a list does not see a key that was made since.
 	keygripsAge = time.Minute
 
 	// keygripsPatience is how long a gpg on the host waits for a new list.
@@ -20,14 +20,14 @@ const (
 // more to list them. The zero value is ready.
 type keygrips struct {
 	once  sync.Once
-	turn  chan struct{} // holds one while a list is made or looked at
+	turn  chan struct{} // holds one while a list is made or read
 	known []string
 	err   error
-	until time.Time // known and err count
+	until time.Time // how long known and err are valid
 }
 
-// get returns the list, by list where it is too old. One lists at a time, and
-// the others wait for it, no longer than ctx.
+// get returns the list, and first makes it anew with list if it is too old. Only one caller
+// does that at a time; the others wait for it, no longer than ctx.
 func (k *keygrips) get(ctx context.Context, list func(context.Context) ([]string, error)) ([]string, error) {
 	k.once.Do(func() { k.turn = make(chan struct{}, 1) })
 	select {
@@ -43,16 +43,16 @@ func (k *keygrips) get(ctx context.Context, list func(context.Context) ([]string
 	defer cancel()
 	known, err := list(listing)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // says nothing about the list
+		return nil, context.Cause(ctx) // not remembered: it says nothing about the list
 	}
 	k.known, k.err, k.until = known, err, time.Now().Add(keygripsAge)
 	return known, err
 }
 
-// secretKeygrips names the secret keys for a gpg on the host. It names none where
-// the user has said which keys the host shall have, and where the agent is not
-// the keyring's own, which may then not know all of the agent's keys. The gpg can
-// still ask about each key that it has.
+// secretKeygrips returns the keygrips of the user's secret keys for a gpg on the host. It
+// returns none if the user has chosen the keys for the host, or if the agent is not the
+// keyring's own, since the keyring may then lack some of the agent's keys. That gpg can still
+// ask about each key it has.
 func (l *Local) secretKeygrips(ctx context.Context) ([]string, error) {
 	if l.NoKeys || len(l.Keys) > 0 || l.Agent.Locator.AgentSocket != "" {
 		return nil, nil

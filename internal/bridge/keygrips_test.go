@@ -47,8 +47,8 @@ func TestKeygripsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestKeygripsWaitNoLonger than keygripsPatience for a gpg that hangs, nor than
-// who asks.
+// TestKeygripsWaitNoLonger: neither than keygripsPatience for a gpg that hangs, nor than the
+// caller's context.
 func TestKeygripsWaitNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k keygrips
@@ -63,7 +63,7 @@ func TestKeygripsWaitNoLonger(t *testing.T) {
 		require.Equal(t, errListing, err)
 		require.Equal(t, time.Second, time.Since(start))
 
-		// It said nothing about gpg: the next one asks again.
+		// The caller's end said nothing about gpg: the next caller asks again.
 		var asker sync.WaitGroup
 		asker.Go(func() {
 			_, err := k.get(t.Context(), hangs)
@@ -82,7 +82,7 @@ func TestKeygripsWaitNoLonger(t *testing.T) {
 	})
 }
 
-// TestKeygripsThatAreNotTold: gpg is not even asked.
+// TestKeygripsThatAreNotTold: where no list is given, gpg is not even asked.
 func TestKeygripsThatAreNotTold(t *testing.T) {
 	agent := &agentside.Agent{Locator: &agentside.Locator{}}
 	keyring := agentside.Keyring{Gpg: "/nonexistent/gpg"}

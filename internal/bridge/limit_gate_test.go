@@ -14,9 +14,9 @@ import (
 	"gpg-bridge/remoteside"
 )
 
-// A crowdedAgent can hold so many conversations; who comes when it holds them
-// is greeted when another has left, or never, as by gpg-agent without
-// descriptors. Its time is synctest's.
+// A crowdedAgent can have a limited number of conversations. A client beyond that is
+// greeted when another has left, or never, as by a gpg-agent that is out of descriptors. Its
+// time is synctest's.
 type crowdedAgent struct {
 	places chan struct{}
 	stuck  chan struct{} // if not nil and not closed, nobody is greeted
@@ -74,7 +74,7 @@ func (c *crowdedConversation) Close() error {
 	return nil
 }
 
-// visit has a conversation of that length.
+// visit has a conversation that lasts length.
 func visit(ctx context.Context, g *gate, a *crowdedAgent, length time.Duration) error {
 	conversation, err := g.connect(ctx, a.dial)
 	if err != nil {
@@ -87,7 +87,7 @@ func visit(ctx context.Context, g *gate, a *crowdedAgent, length time.Duration) 
 	return conversation.Close() // a session closes its agent twice
 }
 
-// crowd sends that many clients at once, and returns their errors.
+// crowd runs so many clients concurrently, and returns their errors.
 func crowd(t *testing.T, clients int, visit func() error) []error {
 	t.Helper()
 	errs := make([]error, clients)
@@ -99,8 +99,8 @@ func crowd(t *testing.T, clients int, visit func() error) []error {
 	return errs
 }
 
-// The agent can hold fewer conversations than the gate believes, each of which
-// outlasts the greeting's timeout: clients fail, wait, and are served.
+// The agent can have fewer conversations than the gate believes, and each lasts longer than
+// the greeting's timeout: clients fail, wait, and are served.
 func TestGateServesEverybodyWhateverTheAgentCanHold(t *testing.T) {
 	for name, test := range map[string]struct {
 		can    int
@@ -143,7 +143,7 @@ func TestGateRisesAgain(t *testing.T) {
 	})
 }
 
-// A failure that load does not explain is told at once.
+// A failure that load does not explain is returned at once.
 func TestGateTellsAFailureThatIsNotLoad(t *testing.T) {
 	for name, test := range map[string]struct {
 		open int
@@ -169,8 +169,8 @@ func TestGateTellsAFailureThatIsNotLoad(t *testing.T) {
 	}
 }
 
-// An agent that greets nobody any more, while many conversations stay open, is
-// waited for, but not for ever; when it goes on, so do the clients.
+// If the agent stops greeting while many conversations stay open, clients wait for it, but
+// not for ever; when it goes on, so do they.
 func TestGateIsNotWaitedAtForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
@@ -207,7 +207,7 @@ func TestGateEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Attempts that were under way together say one thing, not one each.
+// Concurrent attempts that fail lower the bound once, not once each.
 func TestGateIsLoweredOnceForAWave(t *testing.T) {
 	g := gate{open: 102, established: 100}
 	wave := g.attempt()

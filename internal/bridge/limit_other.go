@@ -2,5 +2,7 @@
 
 package bridge
 
-// sessionLimit: sockets are not bounded by descriptors here.
-func sessionLimit() int { return perBridge }
+import "gpg-bridge/remoteside"
+
+// sessionLimit is the general limit: descriptors do not limit sockets here.
+func sessionLimit() int { return remoteside.MaxSessions }

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gpg-bridge/remoteside"
 )
 
 func TestSessionsWithDescriptors(t *testing.T) {
-	for descriptors, want := range map[uint64]int{0: 1, 4: 3, 64: 48, 256: perBridge, 1024: perBridge, math.MaxUint64: perBridge} {
+	for descriptors, want := range map[uint64]int{0: 1, 4: 3, 64: 48, 256: remoteside.MaxSessions, 1024: remoteside.MaxSessions, math.MaxUint64: remoteside.MaxSessions} {
 		require.Equal(t, want, sessionsWith(descriptors), descriptors)
 	}
 }

@@ -3,111 +3,154 @@ package bridge
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/retry"
 	"gpg-bridge/remoteside"
-	"gpg-bridge/sshfwd"
+	"gpg-bridge/remoteside/prepare"
 )
 
 // Options say how a bridge is made.
 type Options struct {
-	// RemoteSocket is the path to forward; nothing is run on the host then,
-	// neither to prepare it nor to tidy up. Empty: where the host's gpg looks.
+	// RemoteSocket is the path to forward; "" for where the host's gpg looks. If it is
+	// set, nothing is run on the host, neither to prepare it nor to tidy up.
 	RemoteSocket string
 
 	// Takeover replaces the live forward of somebody else.
 	Takeover bool
 
-	// Requested, where not nil, is called at most once, when the forward is
-	// about to be asked for and nothing else is left to be done: a command
-	// that is started now finds the socket there, since the server takes one
-	// request after the other, unless it refuses. It must not block.
+	// Requested, where not nil, is called at most once, just before the forward is
+	// requested, when nothing else is left to do. The server handles requests in order, so
+	// a command that is started now finds the socket there, unless the forward is refused.
+	// It must not block.
 	Requested func()
+
+	// Begun and MOTD are those of prepare.Options, for the first preparation.
+	Begun func()
+	MOTD  func(lines []string)
+
+	// Login, where not nil, has a second path served if the gpg of a login shell looks
+	// elsewhere. It is used only without RemoteSocket.
+	Login *LoginShell
 
 	// Warn tells the user what went wrong without ending the bridge. It may
 	// be called from any goroutine.
 	Warn func(error)
 
-	// LookFor is for how long the path is looked after when nobody uses it; 0:
-	// for as long as the bridge lives. To look is to use the connection, which
-	// may be one that is to end when it is not used.
+	// LookFor is for how long the path is verified while nobody uses it; 0 for as long as
+	// the bridge lives. A look is a use of the connection, which may be one that is to end
+	// when it is not used.
 	LookFor time.Duration
 
-	// Stats, where not nil, count what goes over the bridge.
+	// Changed, where not nil, is called when Health has changed, and when a look
+	// has found the same hindrance again. It may be called from any goroutine, and
+	// must not block.
+	Changed func()
+
+	// Stats, where not nil, counts the bridge's sessions and operations.
 	Stats *Stats
 
 	Log *slog.Logger
 
-	timing timing // the zero value is defaultTiming
+	home    string            // prepare.Options.Home
+	prompts *abandonedPrompts // the first bridge's, for the second one of a login; else nil
+	timing  timing            // the zero value is defaultTiming
 }
 
 // A Bridge is one forwarded socket on one host with all its sessions. Close
 // must be called; it waits for every goroutine of the bridge.
 type Bridge struct {
-	link    Link
+	link    link.Link
 	local   *Local
 	options Options
 	server  *remoteside.Server
+	prompts *abandonedPrompts
 	arrived atomic.Uint64 // connections that came through the forward
+	used    atomic.Uint64 // those whose client used the agent
 
-	requested func() // Options.Requested, but once
+	requested func() // Options.Requested, at most once
+	login     *login // nil without Options.Login
 
 	stop     context.CancelFunc
-	watched  chan struct{} // closed when watch has ended
+	imports  *imports
+	watched  chan struct{} // closed when watchBoth has ended
 	verified chan struct{} // closed when the first verification is over
 
-	// Owned by watch, and by Close when watch has ended.
-	proven bool // a verification has succeeded
-	blind  bool // the server lets nobody look: the path is believed
-	taken  bool // the last look found that the path is not ours
+	lookNow, askAgentNow chan struct{} // hold one signal each; see Look
 
-	mu      sync.Mutex
-	path    string
-	forward Forward
-	lost    error // why the path is not ours, or could not be verified
-	warned  bool  // the agent was reported unreachable
-	retaken bool
+	// Owned by watch, and by Close when watch has ended.
+	proven  bool // a verification has succeeded
+	blind   bool // the server does not let us look: the path is taken to be ours
+	taken   bool // the last look found that the path is not ours
+	retakes retakes
+
+	doubted bool // something is at the path, but opening it has never succeeded
+
+	mu        sync.Mutex
+	path      string
+	forward   link.Forward
+	lost      error // why the path is not ours, or could not be verified
+	lossLasts bool  // the path is not ours
+	agent     error // why the local agent cannot be used
+	warned    bool  // the agent was reported unreachable
 }
 
-// Start brings a bridge up and returns when gpg on the host can use it. The
-// agent's state is found: with an Err the host's own agent is left alone, and
-// gpg is told that no agent is running. ctx bounds the start, not the bridge.
-func Start(ctx context.Context, link Link, local *Local, found Finding, options Options) (*Bridge, error) {
+// Start brings up a bridge over a link, and returns when gpg on the host can use it. found is
+// the result of [Local.Check]: with an Err the host's own agent is left alone, and gpg is told
+// that no agent is running. ctx bounds the start, not the bridge.
+func Start(ctx context.Context, over link.Link, local *Local, found Finding, options Options) (*Bridge, error) {
 	if options.timing == (timing{}) {
 		options.timing = defaultTiming()
 	}
 	b := &Bridge{
-		link: link, local: local, options: options,
+		link: over, local: local, options: options,
 		watched:  make(chan struct{}),
 		verified: make(chan struct{}),
-		warned:   found.Err != nil, // by the caller
+		imports:  newImports(ctx),
+		lookNow:  make(chan struct{}, 1), askAgentNow: make(chan struct{}, 1),
+		retakes: retakes{
+			pause:     retry.Backoff{Min: options.timing.pause, Max: mostPause, Steady: options.timing.calm},
+			heldPause: retry.Backoff{Min: options.timing.pause, Max: mostHeldPause},
+		},
+		agent:  found.Err,
+		warned: found.Err != nil, // the caller does
 	}
 	b.requested = sync.OnceFunc(func() {
 		if options.Requested != nil {
 			options.Requested()
 		}
 	})
-	config := remoteside.Config{
-		Connect: local.Connect, Log: options.Log, Ended: b.sessionEnded, MaxSessions: sessionLimit(),
-	}
-	if options.Stats != nil {
-		config.Began, config.Operated = options.Stats.began, options.Stats.operated
-	}
-	b.server = remoteside.NewServer(config)
 	if found.KeysErr != nil {
 		options.Warn(found.KeysErr)
 	}
+	b.prompts = options.prompts
+	if b.prompts == nil {
+		b.prompts = followAbandoned(ctx, local, options)
+	}
+	b.server = remoteside.NewServer(remoteside.Config{
+		Connect:     remoteside.Lazy(b.connectAgent, !local.Agent.AllowUnrestricted),
+		Log:         options.Log,
+		MaxSessions: sessionLimit(),
+		Observers:   b.observers(),
+		Asking:      b.prompts.asking,
+	})
 	if err := b.open(ctx, found); err != nil {
+		b.settlePrompts(ctx)
+		b.imports.end()
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b.stop = stop
-	go b.watch(running)
+	go b.watchBoth(running)
+	if options.Login != nil && options.RemoteSocket == "" {
+		b.startLogin(running, found)
+	}
 	return b, nil
 }
 
@@ -117,63 +160,82 @@ func (b *Bridge) open(ctx context.Context, found Finding) error {
 		return b.listen(ctx, b.options.RemoteSocket)
 	}
 	options := b.prepareOptions(found)
-	options.Takeover = b.options.Takeover
+	options.Takeover, options.Begun, options.MOTD = b.options.Takeover, b.options.Begun, b.options.MOTD
 	return b.prepareAndListen(ctx, options)
 }
 
-// prepareAndListen prepares the host and forwards the socket. What came to be
-// there in between, an agent that was started, is removed once more.
-func (b *Bridge) prepareAndListen(ctx context.Context, options remoteside.PrepareOptions) error {
+// prepareAndListen prepares the host and forwards the socket. If an agent was started at the
+// path in between, it does both once more.
+func (b *Bridge) prepareAndListen(ctx context.Context, options prepare.Options) error {
 	for again := false; ; again = true {
 		err := b.prepareAndListenOnce(ctx, options)
-		var refused *sshfwd.ForwardRefusedError
+		var refused *link.RefusedError
 		if !errors.As(err, &refused) || refused.Advice != "" {
 			return err
 		}
-		why := remoteside.ExplainRefusal(ctx, b.link, refused.Path)
-		if again || refusalOf(why) != remoteside.RefusedExists {
+		options.Begun, options.MOTD = nil, nil // they were called
+		why := prepare.ExplainRefusal(ctx, b.link, refused.Path)
+		if again || refusalOf(why) != prepare.RefusedExists {
 			return why
 		}
 	}
 }
 
-func (b *Bridge) prepareAndListenOnce(ctx context.Context, options remoteside.PrepareOptions) error {
-	preparation, err := remoteside.Prepare(ctx, b.link, options)
+func (b *Bridge) prepareAndListenOnce(ctx context.Context, options prepare.Options) error {
+	running := b.imports.begin(ctx)
+	defer running.detach()
+	preparation, err := b.prepare(running, options)
 	if err != nil {
+		running.cancel(nil)
 		return err
 	}
-	if len(preparation.Missing) == 0 {
-		b.requested()
-	}
+	b.imports.waiting.Go(func() {
+		if preparation.HasAll(running) {
+			b.requested()
+		}
+	})
 	err = b.listen(ctx, preparation.Socket)
-	imported, importErr := preparation.Wait()
-	if importErr != nil && ctx.Err() == nil {
-		b.options.Warn(importErr)
-	}
-	b.options.Log.Debug("host prepared", "socket", preparation.Socket, "imported", imported)
+	b.awaitImport(running, preparation)
 	return err
 }
 
-func (b *Bridge) prepareOptions(found Finding) remoteside.PrepareOptions {
-	options := remoteside.PrepareOptions{
+// prepare prepares the host. Meanwhile a token file lies next to the local agent's socket, by
+// which the script recognises that the host has the same directory. The file is removed when
+// the path is free, before anything is bound to it.
+func (b *Bridge) prepare(ctx context.Context, options prepare.Options) (*prepare.Preparation, error) {
+	token, remove, err := b.local.Agent.PutToken()
+	if err != nil {
+		b.options.Log.Debug("no token next to the agent's socket", "error", err)
+		return prepare.Prepare(ctx, b.link, options)
+	}
+	defer remove()
+	options.Token = token
+	return prepare.Prepare(ctx, b.link, options)
+}
+
+func (b *Bridge) prepareOptions(found Finding) prepare.Options {
+	options := prepare.Options{
 		Evict:  found.Err == nil,
+		Home:   b.options.home,
 		Export: b.local.Keyring.ExportPublic,
 	}
 	for _, key := range found.Wanted {
-		options.Wanted = append(options.Wanted, remoteside.Key{Fingerprint: key.Fingerprint, OwnerTrust: key.OwnerTrust})
+		options.Wanted = append(options.Wanted, prepare.Key(key))
 	}
 	return options
 }
 
-// listen asks for the forward, in the place of the one that there may be.
-// Sessions belong to the Forward, which waits for them when it is closed.
+// listen requests the forward, and replaces an earlier one. Sessions belong to the Forward,
+// which waits for them when it is closed.
 func (b *Bridge) listen(ctx context.Context, path string) error {
 	if _, old := b.current(); old != nil {
-		if err := old.Close(ctx); err != nil {
+		closing, cancel := context.WithTimeout(ctx, b.options.timing.patience)
+		if err := old.Close(closing); err != nil {
 			b.options.Log.Debug("cancel of the lost forward", "error", err)
 		}
+		cancel()
 	}
-	forward, err := b.link.Forward(ctx, path, func(ctx context.Context, conn io.ReadWriteCloser) {
+	forward, err := b.link.Forward(ctx, path, func(ctx context.Context, conn link.Conn) {
 		b.arrived.Add(1)
 		b.server.ServeConn(ctx, conn)
 	})
@@ -187,8 +249,8 @@ func (b *Bridge) listen(ctx context.Context, path string) error {
 	return nil
 }
 
-// current returns the path that is forwarded, and its forward.
-func (b *Bridge) current() (string, Forward) {
+// current returns the forwarded path, and its forward.
+func (b *Bridge) current() (string, link.Forward) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.path, b.forward
@@ -200,17 +262,23 @@ func (b *Bridge) Path() string {
 	return path
 }
 
-// sessionEnded counts, and warns, once for a bridge, that the agent cannot be
-// reached.
-func (b *Bridge) sessionEnded(r remoteside.Report) {
+// observers returns those who are told what the clients of this bridge do.
+func (b *Bridge) observers() []remoteside.Observer {
+	observers := []remoteside.Observer{b.prompts, sessionObserver{b: b}}
 	if b.options.Stats != nil {
-		b.options.Stats.ended(r)
+		observers = append(observers, b.options.Stats)
 	}
-	b.mu.Lock()
-	first := r.Unreachable != nil && !b.warned
-	b.warned = b.warned || first
-	b.mu.Unlock()
-	if first {
-		b.options.Warn(fmt.Errorf("no agent for a gpg on the host: %w", r.Unreachable))
-	}
+	return observers
 }
+
+// A sessionObserver tells a bridge of its sessions.
+type sessionObserver struct {
+	remoteside.NopObserver
+	b *Bridge
+}
+
+// Began counts the clients that use the agent.
+func (o sessionObserver) Began(uuid.UUID) { o.b.used.Add(1) }
+
+// Ended warns, once for each bridge, when the agent cannot be reached.
+func (o sessionObserver) Ended(r remoteside.Report) { o.b.sessionEnded(r) }

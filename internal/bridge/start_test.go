@@ -13,17 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/agentside"
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/sshtest"
-	"gpg-bridge/remoteside"
-	"gpg-bridge/sshfwd"
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/internal/testkit/sshd"
+	"gpg-bridge/remoteside/prepare"
 )
 
 const absent = "0000000000000000000000000000000000000001"
 
 func TestSignsWithTheLocalKey(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
 	u := start(t, connect(t, h.config), alice.local(), Options{})
 	require.Equal(t, h.socket, u.Path())
 	u.requireVerified(t)
@@ -37,9 +37,9 @@ func TestSignsWithTheLocalKey(t *testing.T) {
 func TestSignsOnARealHost(t *testing.T) {
 	t.Parallel()
 	alice := newLaptop(t)
-	account := sshdtest.NewAccount(t, sshdtest.AccountConfig{})
-	sshd := sshdtest.Start(t, sshdtest.Config{Account: account})
-	u := start(t, connect(t, sshd.ConfigFile), alice.local(), Options{})
+	account := sshd.NewAccount(t, sshd.AccountConfig{})
+	server := sshd.Start(t, sshd.Config{Account: account})
+	u := start(t, connect(t, server.ConfigFile), alice.local(), Options{})
 	u.requireVerified(t)
 	account.Run(t, "echo hello | gpg --batch --no-tty -u "+alice.key.Fingerprint+" --detach-sign >/dev/null")
 	u.close(t)
@@ -50,12 +50,12 @@ func TestSignsOnARealHost(t *testing.T) {
 
 func TestLiveForwardOfAnotherIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	alice, bob, h := newLaptop(t), newLaptop(t), newHost(t, &sshtest.Server{})
-	first := start(t, connect(t, h.config), alice.local(), Options{timing: timing{interval: time.Second / 4, patience: time.Second, closing: within}})
+	alice, bob, h := newLaptop(t), newLaptop(t), newHost(t, &fakesshd.Server{})
+	first := start(t, connect(t, h.config), alice.local(), Options{timing: timing{interval: time.Second / 4, patience: time.Second, closing: within, agent: time.Second, calm: time.Hour, retake: within}})
 	first.requireVerified(t)
 
 	_, err := tryStart(t, connect(t, h.config), bob.local(), Options{})
-	var held *remoteside.HeldError
+	var held *prepare.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Contains(t, held.Hint(), "--takeover")
 	require.NoError(t, h.sign(t, alice), "it still works")
@@ -75,72 +75,72 @@ func TestLiveForwardOfAnotherIsLeftAlone(t *testing.T) {
 func TestRefusedForwardIsExplained(t *testing.T) {
 	t.Parallel()
 	alice := newLaptop(t)
-	requirePolicy := func(t *testing.T, link *tap) {
-		_, err := tryStart(t, link, alice.local(), Options{})
-		var refused *remoteside.RefusedError
+	requirePolicy := func(t *testing.T, over *tap) {
+		_, err := tryStart(t, over, alice.local(), Options{})
+		var refused *prepare.RefusedError
 		require.ErrorAs(t, err, &refused)
-		require.Equal(t, remoteside.RefusedByPolicy, refused.Refusal)
+		require.Equal(t, prepare.RefusedByPolicy, refused.Refusal)
 		require.Contains(t, refused.Hint(), "AllowStreamLocalForwarding")
 	}
 	t.Run("embedded", func(t *testing.T) {
-		h := newHost(t, &sshtest.Server{Faults: sshtest.Faults{DenyForward: true}})
-		link := connect(t, h.config)
-		requirePolicy(t, link)
-		require.Equal(t, 2, link.runs, "prepared once, looked at once")
+		h := newHost(t, &fakesshd.Server{Faults: fakesshd.Faults{DenyForward: true}})
+		over := connect(t, h.config)
+		requirePolicy(t, over)
+		require.Equal(t, 2, over.runs, "prepared once, looked at once")
 	})
 	t.Run("sshd", func(t *testing.T) {
-		account := sshdtest.NewAccount(t, sshdtest.AccountConfig{})
-		sshd := sshdtest.Start(t, sshdtest.Config{Account: account, Options: []string{"AllowStreamLocalForwarding no"}})
-		requirePolicy(t, connect(t, sshd.ConfigFile))
+		account := sshd.NewAccount(t, sshd.AccountConfig{})
+		server := sshd.Start(t, sshd.Config{Account: account, Options: []string{"AllowStreamLocalForwarding no"}})
+		requirePolicy(t, connect(t, server.ConfigFile))
 	})
 	t.Run("remote socket", func(t *testing.T) {
-		h := newHost(t, &sshtest.Server{})
-		link := connect(t, h.config)
-		_, err := tryStart(t, link, alice.local(), Options{RemoteSocket: h.Dir() + "/no/dir/S"})
-		var refused *sshfwd.ForwardRefusedError
+		h := newHost(t, &fakesshd.Server{})
+		host := connect(t, h.config)
+		_, err := tryStart(t, host, alice.local(), Options{RemoteSocket: h.Dir() + "/no/dir/S"})
+		var refused *link.RefusedError
 		require.ErrorAs(t, err, &refused)
 		require.NotEmpty(t, refused.Hint())
-		require.Zero(t, link.runs)
+		require.Zero(t, host.runs)
 	})
 }
 
-// An agent that starts between the preparation and the forward is in the way;
-// the second preparation stops it.
+// An agent that starts between the preparation and the forward takes the path; the second
+// preparation stops it.
 func TestAgentStartedInBetweenIsStopped(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
-	link := connect(t, h.config)
-	link.beforeForward = func(nth int) {
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
+	over := connect(t, h.config)
+	over.beforeForward = func(nth int) {
 		if nth == 1 {
 			require.NoError(t, h.StartAgent(t.Context()))
 		}
 	}
-	u := start(t, link, alice.local(), Options{})
-	require.Equal(t, 2, link.seen(&link.forwards))
+	u := start(t, over, alice.local(), Options{})
+	require.Equal(t, 2, over.seen(&over.forwards))
 	u.requireVerified(t)
 	require.NoError(t, h.sign(t, alice))
 	require.Empty(t, u.all())
 }
 
-// One that always does is reported, and not fought.
+// One that does so again is reported, and not stopped once more.
 func TestAgentStartedInBetweenAgainIsReported(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
-	link := connect(t, h.config)
-	link.beforeForward = func(int) { require.NoError(t, h.StartAgent(t.Context())) }
-	_, err := tryStart(t, link, alice.local(), Options{})
-	require.Equal(t, remoteside.RefusedExists, refusalOf(err))
-	require.Equal(t, 2, link.forwards)
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
+	over := connect(t, h.config)
+	over.beforeForward = func(int) { require.NoError(t, h.StartAgent(t.Context())) }
+	_, err := tryStart(t, over, alice.local(), Options{})
+	require.Equal(t, prepare.RefusedExists, refusalOf(err))
+	require.Equal(t, 2, over.forwards)
 }
 
 func TestWithoutALocalAgentTheHostsOwnIsLeft(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, &sshtest.Server{})
+	h := newHost(t, &fakesshd.Server{})
 	require.NoError(t, h.StartAgent(t.Context()))
 	before, err := h.AgentPID(t.Context())
 	require.NoError(t, err)
 	_, err = tryStart(t, connect(t, h.config), noAgent(), Options{})
-	var own *remoteside.OwnAgentError
+	var own *prepare.OwnAgentError
 	require.ErrorAs(t, err, &own)
 	require.Equal(t, before, own.PID)
 	after, err := h.AgentPID(t.Context())
@@ -148,7 +148,7 @@ func TestWithoutALocalAgentTheHostsOwnIsLeft(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// noAgent is a local side whose agent is not there and is not started.
+// noAgent is a local side without a running agent, which is not started either.
 func noAgent() *Local {
 	return &Local{
 		Agent:  &agentside.Agent{Locator: &agentside.Locator{AgentSocket: "/nonexistent/S.gpg-agent"}},
@@ -159,8 +159,8 @@ func noAgent() *Local {
 func TestWithoutALocalAgentGPGIsTold(t *testing.T) {
 	t.Parallel()
 	alice := newLaptop(t)
-	account := sshdtest.NewAccount(t, sshdtest.AccountConfig{})
-	sshd := sshdtest.Start(t, sshdtest.Config{Account: account})
+	account := sshd.NewAccount(t, sshd.AccountConfig{})
+	server := sshd.Start(t, sshd.Config{Account: account})
 	local := noAgent()
 	local.NoKeys, local.Keyring = false, alice.local().Keyring
 	found := local.Check(t.Context())
@@ -168,7 +168,7 @@ func TestWithoutALocalAgentGPGIsTold(t *testing.T) {
 	require.ErrorAs(t, found.Err, &missing)
 	require.Len(t, found.Wanted, 1)
 
-	u, err := tryStartWith(t, connect(t, sshd.ConfigFile), local, found, Options{})
+	u, err := tryStartWith(t, connect(t, server.ConfigFile), local, found, Options{})
 	require.NoError(t, err)
 	u.endWith(t)
 	u.requireVerified(t)
@@ -180,7 +180,7 @@ func TestWithoutALocalAgentGPGIsTold(t *testing.T) {
 	require.NoFileExists(t, account.Path(".gnupg/S.gpg-agent"))
 }
 
-func gpgAgents(account *sshdtest.Account) (found []int) {
+func gpgAgents(account *sshd.Account) (found []int) {
 	for _, pid := range account.Processes() {
 		if name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); strings.HasPrefix(string(name), "gpg-agent") {
 			found = append(found, pid)
@@ -191,26 +191,31 @@ func gpgAgents(account *sshdtest.Account) (found []int) {
 
 func TestRemoteSocketRunsNothing(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
 	require.NoError(t, h.ImportPublic(t.Context(), alice.Home))
-	link := connect(t, h.config)
-	u := start(t, link, alice.local(), Options{RemoteSocket: h.socket, timing: quick})
+	over := connect(t, h.config)
+	u := start(t, over, alice.local(), Options{RemoteSocket: h.socket, timing: quick})
 	u.requireVerified(t)
 	require.NoError(t, h.sign(t, alice))
 
 	require.NoError(t, os.Remove(h.socket))
-	told := u.wait(t, 1)[0]
-	require.ErrorIs(t, told, errTaken)
-	link.waitLooks(t, 3)
-	require.Len(t, u.all(), 1)
-	require.Equal(t, 1, link.forwards, "nobody may prepare it, so it is not taken back")
+	require.ErrorIs(t, u.wait(t, 1)[0], errRetaken, "a free path is asked for again")
+	require.NoError(t, h.sign(t, alice))
+
+	require.NoError(t, os.Remove(h.socket))
+	greeter(t, h.socket)
+	require.ErrorIs(t, u.wait(t, 2)[1], errTaken)
+	require.Equal(t, Taken, u.hindrance())
+	over.waitLooks(t, 3)
+	require.Len(t, u.all(), 2)
+	require.Equal(t, 2, over.forwards, "nobody may look who has it, so it is not taken back")
 	u.close(t)
-	require.Zero(t, link.runs)
+	require.Zero(t, over.runs)
 }
 
 func TestKeysThatFailAreAWarning(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
 	local := alice.local()
 	local.Keys = []string{"nobody@example.org"}
 	u := start(t, connect(t, h.config), local, Options{})
@@ -223,7 +228,7 @@ func TestKeysThatFailAreAWarning(t *testing.T) {
 	u, err := tryStartWith(t, connect(t, h.config), local, found, Options{})
 	require.NoError(t, err)
 	u.endWith(t)
-	var notImported *remoteside.ImportError
+	var notImported *prepare.ImportError
 	require.ErrorAs(t, u.wait(t, 1)[0], &notImported)
 	require.Equal(t, []string{absent}, notImported.Missing)
 	u.requireVerified(t)
@@ -245,12 +250,12 @@ func TestStartIsCancelled(t *testing.T) {
 	alice := newLaptop(t)
 	hold := make(chan struct{})
 	defer close(hold)
-	h := newHost(t, &sshtest.Server{Faults: sshtest.Faults{HoldReplies: hold}})
-	link := connect(t, h.config)
+	h := newHost(t, &fakesshd.Server{Faults: fakesshd.Faults{HoldReplies: hold}})
+	over := connect(t, h.config)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	link.beforeForward = func(int) { cancel(os.ErrDeadlineExceeded) }
+	over.beforeForward = func(int) { cancel(os.ErrDeadlineExceeded) }
 	var told warnings
-	_, err := Start(ctx, Over(link), alice.local(), alice.local().Check(t.Context()), Options{Warn: told.add, Log: quiet})
+	_, err := Start(ctx, over, alice.local(), alice.local().Check(t.Context()), Options{Warn: told.add, Log: quiet})
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.Empty(t, told.all())
 }

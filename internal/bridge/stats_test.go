@@ -9,23 +9,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
-// TestStats: what programs on the host do counts, and goes on counting over the
-// next bridge; what the bridge does to verify its path does not.
+// TestStats: uses by programs on the host count, and the next bridge goes on counting; the
+// bridge's own verifications do not count.
 func TestStats(t *testing.T) {
 	t.Parallel()
-	alice, h := newLaptop(t), newHost(t, &sshtest.Server{})
+	alice, h := newLaptop(t), newHost(t, &fakesshd.Server{})
 	var changes atomic.Int32
 	stats := NewStats(func() { changes.Add(1) })
 	begun := time.Now()
 	for range 2 {
-		link := connect(t, h.config)
-		u := start(t, link, alice.local(), Options{Stats: stats, timing: quick})
+		over := connect(t, h.config)
+		u := start(t, over, alice.local(), Options{Stats: stats, timing: quick})
 		u.requireVerified(t)
 		total := stats.Counts().Total // an import on the host asks the agent, too
-		link.waitLooks(t, 3)
+		over.waitLooks(t, 3)
 		require.Equal(t, total, stats.Counts().Total)
 		require.NoError(t, h.sign(t, alice))
 		eventually(t, func() bool { return stats.Counts().Sessions == 0 })

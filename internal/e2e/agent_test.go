@@ -10,15 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/agenttest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/agentsocket"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // gpg on the host must hear that there is no agent; if it heard nothing, it
 // would start one of its own.
 func TestAgentThatCannotBeReached(t *testing.T) {
 	s := stage{}.set(t)
-	nowhere := filepath.Join(testenv.ShortDir(t), "S.none")
+	nowhere := filepath.Join(env.ShortDir(t), "S.none")
 
 	r := s.run(t, "--agent-socket", nowhere, "host", "echo on the host; "+s.signing()+" 2>&1")
 	require.Equal(t, 2, r.code, "gpg's")
@@ -79,9 +79,9 @@ func TestAgentIsStarted(t *testing.T) {
 }
 
 // fronts are the two kinds of a file that stands for a socket on Windows.
-var fronts = map[string]func(testing.TB, string, [16]byte) *agenttest.Front{
-	"native": agenttest.StartNative,
-	"cygwin": agenttest.StartCygwin,
+var fronts = map[string]func(testing.TB, string, [16]byte) *agentsocket.Front{
+	"native": agentsocket.StartNative,
+	"cygwin": agentsocket.StartCygwin,
 }
 
 func TestSocketFiles(t *testing.T) {
@@ -103,7 +103,7 @@ func TestSocketFiles(t *testing.T) {
 
 func TestRedirectedSocket(t *testing.T) {
 	s := stage{}.set(t)
-	redirect := filepath.Join(testenv.ShortDir(t), "S.gpg-agent.extra")
+	redirect := filepath.Join(env.ShortDir(t), "S.gpg-agent.extra")
 	require.NoError(t, os.WriteFile(redirect, []byte("%Assuan%\nsocket="+s.extraSocket(t)+"\n"), 0o600))
 	r := s.runSigning(t, "--agent-socket", redirect)
 	require.NotContains(t, r.stderr, "gpg-bridge:")
@@ -111,7 +111,7 @@ func TestRedirectedSocket(t *testing.T) {
 
 func TestSocketFilesThatCannotBeUsed(t *testing.T) {
 	s := stage{}.set(t)
-	front := agenttest.StartNative(t, s.extraSocket(t), [16]byte([]byte("0123456789abcdef")))
+	front := agentsocket.StartNative(t, s.extraSocket(t), [16]byte([]byte("0123456789abcdef")))
 	good, err := os.ReadFile(front.SocketFile)
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestSocketFilesThatCannotBeUsed(t *testing.T) {
 		{"somebody else's", string(good), 0o600, s.host.UID, "belongs to another user", "as the user whose agent it is"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(testenv.ShortDir(t), "S.file")
+			path := filepath.Join(env.ShortDir(t), "S.file")
 			require.NoError(t, os.WriteFile(path, []byte(c.content), c.mode))
 			require.NoError(t, os.Chmod(path, c.mode))
 			require.NoError(t, os.Chown(path, c.uid, -1))

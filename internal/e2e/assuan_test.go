@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // A client is the other end of an agent's socket, or of a forwarded one, that
@@ -103,7 +103,7 @@ type fakeAgent struct {
 // answer returns. answer is called from a goroutine for each connection.
 func startFake(t testing.TB, answer func(line string) string) *fakeAgent {
 	t.Helper()
-	f := &fakeAgent{path: filepath.Join(testenv.ShortDir(t), "S.fake")}
+	f := &fakeAgent{path: filepath.Join(env.ShortDir(t), "S.fake")}
 	listener, err := net.Listen("unix", f.path)
 	require.NoError(t, err)
 	var serving sync.WaitGroup

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,122 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/internal/share"
+	"gpg-bridge/internal/testkit/env"
 )
-
-// background is the scene with what runs in the background on its laptop.
-type background struct {
-	*scene
-	dir *share.Dir
-}
-
-// background opens the laptop's runtime directory. At the test's end nothing may
-// be left that is in it.
-func (s *scene) background(t *testing.T) *background {
-	t.Helper()
-	path := filepath.Join(s.laptop.Dir(), "gpg-bridge")
-	dir, err := share.OpenAt(path)
-	require.NoError(t, err)
-	b := &background{s, dir}
-	t.Cleanup(func() {
-		pids := b.pids()
-		_ = launch(t, s.laptop, nil, "down", "--all").wait(t)
-		for _, pid := range append(pids, b.pids()...) {
-			if within(patience, func() bool { return !exists(pid) }) != nil {
-				t.Errorf("process %d is left", pid)
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
-		b.requireHealthyLogs(t)
-		left, err := filepath.Glob(path + "/*.sock")
-		require.NoError(t, err)
-		require.Empty(t, left)
-		require.NoError(t, dir.Close())
-	})
-	return b
-}
-
-// requireHealthyLogs: no data race, no panic, in what nobody saw.
-func (b *background) requireHealthyLogs(t *testing.T) {
-	t.Helper()
-	logs, err := filepath.Glob(b.laptop.Dir() + "/gpg-bridge/*.log")
-	require.NoError(t, err)
-	for _, log := range logs {
-		text, err := os.ReadFile(log)
-		require.NoError(t, err)
-		for _, word := range []string{"DATA RACE", "panic:", "fatal error:"} {
-			require.NotContains(t, string(text), word)
-		}
-	}
-}
-
-// pids are the processes that keep bridges of this laptop.
-func (b *background) pids() []int {
-	var found []int
-	entries, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, entry := range entries {
-		line, _ := os.ReadFile(entry)
-		if words := strings.Split(string(line), "\x00"); len(words) < 2 || words[0] != program || words[1] != "keep" {
-			continue
-		}
-		environ, _ := os.ReadFile(filepath.Join(filepath.Dir(entry), "environ"))
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(entry)))
-		if err == nil && strings.Contains(string(environ), "GNUPGHOME="+b.laptop.Dir()+"\x00") {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// exists is false for a zombie, which waits for whoever is PID 1 here.
-func exists(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(state, "Z")
-}
-
-// do runs a command to its end.
-func (b *background) do(t *testing.T, args ...string) result {
-	t.Helper()
-	return launch(t, b.laptop, nil, args...).wait(t)
-}
-
-// up runs `gpg-bridge up`, which must be able to.
-func (b *background) up(t *testing.T, args ...string) {
-	t.Helper()
-	r := b.do(t, append([]string{"up", "-F", b.sshd.ConfigFile}, append(args, "host")...)...)
-	require.Zero(t, r.code, "%s", r.stderr)
-	require.Empty(t, r.stdout)
-	require.Len(t, r.messages(t), 1)
-}
-
-// down runs `gpg-bridge down`, which has nothing to say.
-func (b *background) down(t *testing.T, args ...string) {
-	t.Helper()
-	r := b.do(t, append([]string{"down"}, args...)...)
-	r.requireOK(t)
-	require.Empty(t, r.stdout)
-}
-
-// status runs `gpg-bridge status --json`.
-func (b *background) status(t *testing.T) []share.Status {
-	t.Helper()
-	r := b.do(t, "status", "--json")
-	r.requireOK(t)
-	var all []share.Status
-	require.NoError(t, json.Unmarshal([]byte(r.stdout), &all), "%s", r.stdout)
-	return all
-}
-
-// await waits until the status of the only bridge is as wanted.
-func (b *background) await(t *testing.T, wanted func(share.Status) bool) share.Status {
-	t.Helper()
-	var last []share.Status
-	eventually(t, func() bool {
-		last = b.status(t)
-		return len(last) == 1 && wanted(last[0])
-	}, "the bridge is not as wanted: %+v", &last)
-	return last[0]
-}
 
 // The life of a bridge in the background.
 func TestBackground(t *testing.T) {
@@ -218,18 +104,23 @@ func TestBackgroundAskedForByMany(t *testing.T) {
 	b.sign(t)
 }
 
-// SIGTERM, as at a shutdown, leaves nothing on the host.
+// SIGTERM, as at a shutdown, leaves nothing on the host, and so does SIGQUIT.
 func TestBackgroundEndsOrderly(t *testing.T) {
 	b := stage{}.set(t).background(t)
-	b.up(t)
-	status := b.status(t)[0]
-	require.NoError(t, syscall.Kill(status.PID, syscall.SIGTERM))
-	eventually(t, func() bool { return !exists(status.PID) }, "it does not end")
-	b.requireNoSocket(t)
-	require.Empty(t, b.status(t))
-	log, err := os.Stat(b.dir.LogPath(status.ID))
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), log.Mode())
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGQUIT} {
+		b.up(t)
+		status := b.status(t)[0]
+		require.NoError(t, syscall.Kill(status.PID, sig))
+		eventually(t, func() bool { return !exists(status.PID) }, "it does not end")
+		b.requireNoSocket(t)
+		require.Empty(t, b.status(t))
+		log, err := os.Stat(b.dir.LogPath(status.ID))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), log.Mode())
+		said, err := os.ReadFile(b.dir.LogPath(status.ID))
+		require.NoError(t, err)
+		require.NotContains(t, string(said), "goroutine")
+	}
 }
 
 // A session is the bridge already: the one that shall stay waits behind it, in
@@ -368,12 +259,11 @@ func TestBackgroundThatHangs(t *testing.T) {
 	b := stage{}.set(t).background(t)
 	b.up(t)
 	status := b.status(t)[0]
-	require.NoError(t, syscall.Kill(status.PID, syscall.SIGSTOP))
-	defer syscall.Kill(status.PID, syscall.SIGCONT)
+	stop(t, status.PID)
 	r := b.do(t, "status")
 	require.Zero(t, r.code)
 	require.Contains(t, r.stderr, "does not answer")
-	require.Contains(t, r.stderr, "fuser ")
+	require.Contains(t, r.stderr, "kill -CONT ")
 	require.NoError(t, syscall.Kill(status.PID, syscall.SIGKILL))
 	eventually(t, func() bool { return !exists(status.PID) }, "it does not end")
 	require.Empty(t, b.status(t))
@@ -390,4 +280,26 @@ func silentServer(t *testing.T) string {
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
 	return port
+}
+
+// One GnuPG home is one target, however GNUPGHOME writes it, or does not: whoever
+// has it finds the bridge that there is.
+func TestBackgroundOfOneHome(t *testing.T) {
+	b := stage{}.set(t).background(t)
+	home := env.ShortDir(t)
+	require.NoError(t, os.Symlink(b.laptop.Dir(), filepath.Join(home, ".gnupg")))
+	var first share.Status
+	for _, gnupgHome := range []string{home + "/.gnupg", home + "/.gnupg/", home + "//.gnupg", ""} {
+		cmd := exec.Command(program, "up", "-F", b.sshd.ConfigFile, "host")
+		cmd.Env = []string{"HOME=" + home, "GNUPGHOME=" + gnupgHome}
+		r := launchAs(t, cmd, b.laptop, nil).wait(t)
+		require.Zero(t, r.code, "%s", r.stderr)
+		all := b.status(t)
+		require.Len(t, all, 1, "%q", gnupgHome)
+		if first.ID == "" {
+			first = all[0]
+		}
+		require.Equal(t, first.PID, all[0].PID)
+	}
+	b.sign(t)
 }

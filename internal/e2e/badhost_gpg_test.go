@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // shims are programs of the host's in the place of GnuPG's.
@@ -20,19 +20,21 @@ type shims struct {
 	dir string
 }
 
-// withShims is a scene whose host looks into a directory of ours first.
-func withShims(t *testing.T) (*scene, shims) {
+// withShims is a scene whose host looks into a directory of ours first. options
+// are its sshd's.
+func withShims(t *testing.T, options ...string) (*scene, shims) {
 	t.Helper()
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	require.NoError(t, os.Chmod(dir, 0o755))
-	return stage{sshd: sshdtest.Config{Options: []string{"SetEnv PATH=" + dir + ":/usr/local/bin:/usr/bin:/bin"}}}.set(t), shims{dir}
+	options = append(options, "SetEnv PATH="+dir+":/usr/local/bin:/usr/bin:/bin")
+	return stage{sshd: sshd.Config{Options: options}}.set(t), shims{dir}
 }
 
 // put replaces the programs by these, each by its name a shell script, in which
 // "$real" is the directory of the real ones.
 func (s shims) put(t *testing.T, programs map[string]string) {
 	t.Helper()
-	real := filepath.Dir(testenv.Tool(t, "gpgconf"))
+	real := filepath.Dir(env.Tool(t, "gpgconf"))
 	for _, name := range []string{"gpg", "gpgconf"} {
 		_ = os.Remove(filepath.Join(s.dir, name))
 		if body, ok := programs[name]; ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
 // peakRSS is the most memory that a running process has had so far, in bytes
@@ -100,8 +100,8 @@ func badChannels(v *victim, path string) map[string][]byte {
 // whatever else there is at the same time, and however much of it.
 func TestHostileChannels(t *testing.T) {
 	v := newVictim(t)
-	logins := make(chan *sshtest.Conn, 1)
-	srv := &sshtest.Server{Faults: sshtest.Faults{LoggedIn: func(conn *sshtest.Conn) { logins <- conn }}}
+	logins := make(chan *fakesshd.Conn, 1)
+	srv := &fakesshd.Server{Faults: fakesshd.Faults{LoggedIn: func(conn *fakesshd.Conn) { logins <- conn }}}
 	p := v.launch(t, v.meets(t, srv), "-N", "host")
 	p.waitFor(t, &p.stderr, serving)
 	conn := <-logins
@@ -185,7 +185,7 @@ type goodSession struct {
 	read *bufio.Reader
 }
 
-func greeted(t *testing.T, conn *sshtest.Conn, path string) goodSession {
+func greeted(t *testing.T, conn *fakesshd.Conn, path string) goodSession {
 	t.Helper()
 	ch, err := conn.OpenForwarded(path)
 	require.NoError(t, err)
@@ -210,9 +210,9 @@ func (s goodSession) alive(t *testing.T) {
 func TestHostileBanners(t *testing.T) {
 	v := newVictim(t)
 	banner := bannerMessage(strings.Repeat("be \x1b[31mwelcome\n", 6000))
-	srv := &sshtest.Server{Faults: sshtest.Faults{KeyOffered: func(conn ssh.ConnMetadata) error {
+	srv := &fakesshd.Server{Faults: fakesshd.Faults{KeyOffered: func(conn ssh.ConnMetadata) error {
 		for range 10 << 20 / len(banner) {
-			if err := sshtest.SendRaw(conn, banner); err != nil {
+			if err := fakesshd.SendRaw(conn, banner); err != nil {
 				return err
 			}
 		}
@@ -234,7 +234,7 @@ func TestHostileBanners(t *testing.T) {
 func TestHostileHoard(t *testing.T) {
 	v := newVictim(t)
 	// Behind as many sessions as are served at once, the others wait unread.
-	fill := func(conn *sshtest.Conn, path string) {
+	fill := func(conn *fakesshd.Conn, path string) {
 		data := make([]byte, 32<<10)
 		for i := range 256 + 200 {
 			ch, err := conn.OpenForwarded(path)
@@ -250,7 +250,7 @@ func TestHostileHoard(t *testing.T) {
 	for name, args := range map[string][]string{"forward": {"-N", "host"}, "session": {"host", "sleep 30"}} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "S")
-			srv := &sshtest.Server{Faults: sshtest.Faults{BeforeGrant: func(conn *sshtest.Conn, path string) { go fill(conn, path) }}}
+			srv := &fakesshd.Server{Faults: fakesshd.Faults{BeforeGrant: func(conn *fakesshd.Conn, path string) { go fill(conn, path) }}}
 			p := v.launch(t, v.meets(t, srv), append([]string{"--remote-socket", path}, args...)...)
 			peak := watchRSS(t, p)
 			r := p.wait(t)

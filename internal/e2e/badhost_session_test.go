@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
 // What comes unasked in a connection: the session goes on unharmed, or the
@@ -21,26 +21,26 @@ import (
 func TestHostileMessages(t *testing.T) {
 	v := newVictim(t)
 	evil := v.evil()
-	raw := func(messages ...[]byte) func(*sshtest.Conn) {
-		return func(conn *sshtest.Conn) {
+	raw := func(messages ...[]byte) func(*fakesshd.Conn) {
+		return func(conn *fakesshd.Conn) {
 			for _, message := range messages {
-				if sshtest.SendRaw(conn, message) != nil {
+				if fakesshd.SendRaw(conn, message) != nil {
 					return
 				}
 			}
 		}
 	}
-	flood := func(n int, message func(i int) []byte) func(*sshtest.Conn) {
-		return func(conn *sshtest.Conn) {
+	flood := func(n int, message func(i int) []byte) func(*fakesshd.Conn) {
+		return func(conn *fakesshd.Conn) {
 			for i := range n {
-				if sshtest.SendRaw(conn, message(i)) != nil {
+				if fakesshd.SendRaw(conn, message(i)) != nil {
 					return
 				}
 			}
 		}
 	}
 	for name, c := range map[string]struct {
-		loggedIn func(*sshtest.Conn)
+		loggedIn func(*fakesshd.Conn)
 		ends     bool
 	}{
 		"debug messages":            {flood(2000, func(int) []byte { return debugMessage(evil) }), false},
@@ -59,7 +59,7 @@ func TestHostileMessages(t *testing.T) {
 		"long disconnect":           {raw(disconnectMessage(strings.Repeat(evil, 400))), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := &sshtest.Server{Faults: sshtest.Faults{LoggedIn: c.loggedIn}}
+			srv := &fakesshd.Server{Faults: fakesshd.Faults{LoggedIn: c.loggedIn}}
 			p := v.launch(t, v.meets(t, srv), "-N", "host")
 			if !c.ends {
 				p.waitFor(t, &p.stderr, serving)
@@ -91,7 +91,7 @@ func (p *process) endsOrReconnects(t *testing.T) string {
 		}
 	})
 	if err != nil {
-		p.signal(t, syscall.SIGQUIT) // for the goroutines
+		p.signal(t, syscall.SIGABRT) // for the goroutines
 		<-p.ended
 		t.Fatalf("it does not end: %s", p.stderr.String())
 	}
@@ -110,9 +110,9 @@ func i32(n int) string { return string([]byte{byte(n >> 24), byte(n >> 16), byte
 func TestHostileSessions(t *testing.T) {
 	v := newVictim(t)
 	evil := v.evil()
-	type handler = sshtest.ChannelHandler
+	type handler = fakesshd.ChannelHandler
 	accepted := func(then func(ssh.Channel)) handler {
-		return func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+		return func(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 			ch, reqs, err := newCh.Accept()
 			if err != nil {
 				return
@@ -136,8 +136,8 @@ func TestHostileSessions(t *testing.T) {
 		session handler
 		text    string
 	}{
-		"refused": {func(_ *sshtest.Conn, newCh ssh.NewChannel) { _ = newCh.Reject(ssh.Prohibited, evil) }, `EVIL\x1b]0;owned`},
-		"refused at length": {func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+		"refused": {func(_ *fakesshd.Conn, newCh ssh.NewChannel) { _ = newCh.Reject(ssh.Prohibited, evil) }, `EVIL\x1b]0;owned`},
+		"refused at length": {func(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 			_ = newCh.Reject(ssh.RejectionReason(77), strings.Repeat(evil, 800))
 		}, `EVIL\x1b]0;owned`},
 		"signal":                 {request("exit-signal", str(evil)+"\x01"+str(evil)+str(evil)), ""},
@@ -153,7 +153,7 @@ func TestHostileSessions(t *testing.T) {
 		"nothing": {accepted(func(ssh.Channel) {}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{"session": c.session}}
+			srv := &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{"session": c.session}}
 			socket := filepath.Join(t.TempDir(), "S")
 			r := v.launch(t, v.meets(t, srv), "--remote-socket", socket, "host", "echo").wait(t)
 			require.Equal(t, 255, r.code)
@@ -165,7 +165,7 @@ func TestHostileSessions(t *testing.T) {
 	}
 	// What a command prints is the user's, byte by byte.
 	t.Run("output", func(t *testing.T) {
-		srv := &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{"session": accepted(func(ch ssh.Channel) {
+		srv := &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{"session": accepted(func(ch ssh.Channel) {
 			_, _ = io.WriteString(ch, evil)
 			_, _ = io.WriteString(ch.Stderr(), evil)
 			_, _ = ch.SendRequest("exit-status", false, []byte{0, 0, 0, 3})
@@ -177,8 +177,8 @@ func TestHostileSessions(t *testing.T) {
 	})
 	// Nor does anything that the host answers to a look at its socket.
 	t.Run("look", func(t *testing.T) {
-		srv := &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{
-			"direct-streamlocal@openssh.com": func(_ *sshtest.Conn, newCh ssh.NewChannel) {
+		srv := &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{
+			"direct-streamlocal@openssh.com": func(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 				_ = newCh.Reject(ssh.ConnectionFailed, strings.Repeat(evil, 100))
 			},
 		}}
@@ -221,6 +221,7 @@ func TestHostileReports(t *testing.T) {
 		"socket of 1 KiB":           {report("@start", "@ready "+long[:900]), ""},
 		"held, with controls":       {report("@start", "@held /tmp/"+line), ""},
 		"held, with C1 and bidi":    {report("@start", "@held /tmp/\u009b31m\u202e'$(touch "+v.canary+")"), ""},
+		"self, with controls":       {report("@start", "@self /tmp/"+line), ""},
 		"own agent of no process":   {report("@start", "@own -1 /tmp/x"), ""},
 		"own agent, huge process":   {report("@start", "@own 99999999999999999999 /tmp/x"), ""},
 		"own agent, evil process":   {report("@start", "@own "+line+" /tmp/x"), ""},
@@ -240,7 +241,7 @@ func TestHostileReports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shell := hostileShell{report: c.report, stderr: c.stderr}
-			srv := &sshtest.Server{ChannelHandlers: map[string]sshtest.ChannelHandler{"session": shell.serve}}
+			srv := &fakesshd.Server{ChannelHandlers: map[string]fakesshd.ChannelHandler{"session": shell.serve}}
 			addr := v.meets(t, srv)
 			if strings.HasPrefix(name, "socket") {
 				r := v.launch(t, addr, "-N", "host").wait(t)
@@ -271,15 +272,16 @@ func TestHostileNotes(t *testing.T) {
 	for name, notes := range map[string]string{
 		"evil":  "@note " + evil + "\n",
 		"many":  strings.Repeat("@note "+evil+"\n", 3000),
+		"hung":  "@hung import 99999999999999999999 \u009b31m\u202e" + strings.Repeat("x", 300) + " /\u009b31m\u202e" + strings.Repeat("y", 300) + "\n",
 		"lying": "@imported " + strings.Repeat("B", 40) + "\n@note " + evil + "\n@imported\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			shell := hostileShell{report: func(mark string) string {
-				return strings.ReplaceAll(fmt.Sprintf("@start\n@version 2.4.7\n@missing %s\n@ready %s\n%s@done\n", v.key.Fingerprint, socket, notes), "@", mark+" ")
+				return strings.ReplaceAll(fmt.Sprintf("@start\n@version 2.4.7\n@ready %s\n@missing %s\n@compared\n%s@done\n", socket, v.key.Fingerprint, notes), "@", mark+" ")
 			}}
-			srv := &sshtest.Server{
+			srv := &fakesshd.Server{
 				StreamLocalBindUnlink: true,
-				ChannelHandlers:       map[string]sshtest.ChannelHandler{"session": shell.serve},
+				ChannelHandlers:       map[string]fakesshd.ChannelHandler{"session": shell.serve},
 			}
 			r := v.launch(t, v.meets(t, srv), "host", "echo").wait(t)
 			require.Equal(t, 7, r.code, "%q", r.stderr)

@@ -21,9 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/sshtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/internal/testkit/gpghome"
 )
 
 // A victim is a laptop whose user connects to hosts that mean harm.
@@ -38,7 +38,7 @@ type victim struct {
 func newVictim(t *testing.T) *victim {
 	t.Helper()
 	t.Parallel()
-	v := &victim{laptop: gpghome.ForTest(t), dir: testenv.ShortDir(t)}
+	v := &victim{laptop: gpghome.ForTest(t), dir: env.ShortDir(t)}
 	v.canary = filepath.Join(v.dir, "CANARY")
 	var err error
 	v.key, err = v.laptop.GenerateKey(t.Context(), gpghome.KeySpec{UserID: userID})
@@ -81,11 +81,11 @@ func (v *victim) launch(t *testing.T, addr string, args ...string) *process {
 }
 
 // meets starts srv for the victim.
-func (v *victim) meets(t *testing.T, srv *sshtest.Server) string {
+func (v *victim) meets(t *testing.T, srv *fakesshd.Server) string {
 	t.Helper()
 	srv.AuthorizedKeys = append(srv.AuthorizedKeys, v.user.PublicKey())
 	if srv.Env == nil {
-		srv.Env = append(gpghome.ForTest(t).Env(), "HOME="+testenv.ShortDir(t))
+		srv.Env = append(gpghome.ForTest(t).Env(), "HOME="+env.ShortDir(t))
 	}
 	require.NoError(t, srv.Start())
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })
@@ -210,7 +210,7 @@ type hostileShell struct {
 	stderr string
 }
 
-func (h hostileShell) serve(_ *sshtest.Conn, newCh ssh.NewChannel) {
+func (h hostileShell) serve(_ *fakesshd.Conn, newCh ssh.NewChannel) {
 	ch, reqs, err := newCh.Accept()
 	if err != nil {
 		return

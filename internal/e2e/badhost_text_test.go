@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"gpg-bridge/internal/sshtest"
+	"gpg-bridge/internal/testkit/fakesshd"
 )
 
 var errNotYou = errors.New("not you")
@@ -34,10 +34,11 @@ func TestHostileHandshake(t *testing.T) {
 		sent, text string
 	}{
 		"version string":                 {version, "EOF"},
-		"version string with no SSH":     {evil, "EOF"},
+		"version string with no SSH":     {evil, "what no SSH server does"},
 		"old version":                    {"SSH-1.5-" + version[8:], ""},
-		"line without end":               {strings.Repeat("x", 1<<20), "overflow"},
-		"lines without end":              {strings.Repeat(evil+"\n", 100_000), "overflow"},
+		"line without end":               {strings.Repeat("x", 1<<20), "too much before its SSH version"},
+		"lines without end":              {strings.Repeat("EVIL\x1b]0;owned\x07\n", 100_000), "too much before its SSH version"},
+		"lines that no server sends":     {strings.Repeat(evil+"\n", 100_000), "what no SSH server does"},
 		"disconnect":                     {version + string(packet(disconnectMessage(evil))), `EVIL\x1b]0;owned`},
 		"long disconnect":                {version + string(packet(disconnectMessage(strings.Repeat(evil, 50)))), `EVIL\x1b]0;owned`},
 		"packet that is too long":        {version + string(packet(disconnectMessage(strings.Repeat(evil, 5000)))), "too large"},
@@ -63,29 +64,29 @@ func TestHostileHandshake(t *testing.T) {
 func TestHostileLogin(t *testing.T) {
 	v := newVictim(t)
 	evil := v.evil()
-	send := func(message []byte, times int, refuse error) sshtest.Faults {
-		return sshtest.Faults{KeyOffered: func(conn ssh.ConnMetadata) error {
+	send := func(message []byte, times int, refuse error) fakesshd.Faults {
+		return fakesshd.Faults{KeyOffered: func(conn ssh.ConnMetadata) error {
 			for range times {
-				if err := sshtest.SendRaw(conn, message); err != nil {
+				if err := fakesshd.SendRaw(conn, message); err != nil {
 					return err
 				}
 			}
 			return refuse
 		}}
 	}
-	methods := func(names string) sshtest.Faults {
-		return sshtest.Faults{
+	methods := func(names string) fakesshd.Faults {
+		return fakesshd.Faults{
 			KeyOffered: func(ssh.ConnMetadata) error { return errNotYou },
 			Questions: func(conn ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) error {
 				if _, err := ask("", "", nil, nil); err != nil {
 					return err
 				}
-				return errors.Join(sshtest.SendRaw(conn, authFailureMessage(names)), errNotYou)
+				return errors.Join(fakesshd.SendRaw(conn, authFailureMessage(names)), errNotYou)
 			},
 		}
 	}
 	for name, c := range map[string]struct {
-		faults sshtest.Faults
+		faults fakesshd.Faults
 		text   string
 	}{
 		"disconnect":      {send(disconnectMessage(evil), 1, errNotYou), `EVIL\x1b]0;owned`},
@@ -96,25 +97,26 @@ func TestHostileLogin(t *testing.T) {
 		"not a message":   {send([]byte{200, 1, 2, 3}, 1, errNotYou), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := v.launch(t, v.meets(t, &sshtest.Server{Faults: c.faults}), "host", "echo").wait(t)
+			r := v.launch(t, v.meets(t, &fakesshd.Server{Faults: c.faults}), "host", "echo").wait(t)
 			require.Equal(t, 255, r.code)
 			require.Empty(t, r.stdout)
 			r.requireOneMessage(t, c.text)
 		})
 	}
 	t.Run("debug", func(t *testing.T) {
-		r := v.launch(t, v.meets(t, &sshtest.Server{Faults: send(debugMessage(evil), 1000, nil)}), "host", "echo on").wait(t)
+		r := v.launch(t, v.meets(t, &fakesshd.Server{Faults: send(debugMessage(evil), 1000, nil)}), "host", "echo on").wait(t)
 		r.requireOK(t)
 		require.Equal(t, "on\n", r.stdout)
 	})
 	t.Run("lines before the version", func(t *testing.T) {
-		preface := []byte(strings.Repeat(evil+"\n", 10))
-		r := v.launch(t, v.meets(t, &sshtest.Server{Faults: sshtest.Faults{Preface: preface}}), "host", "echo on").wait(t)
+		line := strings.NewReplacer("\r", "", "\x00", "").Replace(evil) // with those ssh ends, and so do we
+		preface := []byte(strings.Repeat(line+"\n", 10))
+		r := v.launch(t, v.meets(t, &fakesshd.Server{Faults: fakesshd.Faults{Preface: preface}}), "host", "echo on").wait(t)
 		r.requireOK(t)
 		requireClean(t, r.stderr)
 	})
 	t.Run("banner", func(t *testing.T) {
-		r := v.launch(t, v.meets(t, &sshtest.Server{Banner: "Welcome\tto " + evil}), "host", "echo on").wait(t)
+		r := v.launch(t, v.meets(t, &fakesshd.Server{Banner: "Welcome\tto " + evil}), "host", "echo on").wait(t)
 		require.Zero(t, r.code)
 		require.Equal(t, "on\n", r.stdout)
 		require.Contains(t, r.stderr, "Welcome\tto EVIL\\x1b]0;owned\\x07\\x1b[31m\\xc2\\x9b31m\\x9b31m\\x0d\\x08\\x00\\x7f\\xe2\\x80\\xae")
@@ -165,7 +167,7 @@ func TestHostileQuestions(t *testing.T) {
 // ask runs the program with an askpass program against a server that asks.
 func (v *victim) ask(t *testing.T, askpass string, questions func(ssh.KeyboardInteractiveChallenge) error) result {
 	t.Helper()
-	addr := v.meets(t, &sshtest.Server{Faults: sshtest.Faults{
+	addr := v.meets(t, &fakesshd.Server{Faults: fakesshd.Faults{
 		KeyOffered: func(ssh.ConnMetadata) error { return errNotYou },
 		Questions:  func(_ ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) error { return questions(ask) },
 	}})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
+	"gpg-bridge/internal/testkit/gpghome"
 )
 
 // laptopOnly is a home for what needs no host.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testkit/gpghome"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 const userID = "Alice <alice@example.org>"
@@ -24,16 +24,16 @@ const userID = "Alice <alice@example.org>"
 type scene struct {
 	laptop *gpghome.Home
 	key    gpghome.Key
-	host   *sshdtest.Account
-	sshd   *sshdtest.Server
+	host   *sshd.Account
+	sshd   *sshd.Server
 }
 
 // A stage says what is particular about a scene; the zero value is an ed25519
 // key, bash and the defaults of sshd.
 type stage struct {
 	key     gpghome.KeySpec
-	account sshdtest.AccountConfig
-	sshd    sshdtest.Config
+	account sshd.AccountConfig
+	sshd    sshd.Config
 }
 
 // set makes a scene that the test has for itself, and lets it run beside the
@@ -42,12 +42,12 @@ func (s stage) set(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
 	s.key.UserID = userID
-	host := sshdtest.NewAccount(t, s.account)
+	host := sshd.NewAccount(t, s.account)
 	laptop := gpghome.ForTest(t)
 	key, err := laptop.GenerateKey(t.Context(), s.key)
 	require.NoError(t, err)
 	s.sshd.Account = host
-	return &scene{laptop: laptop, key: key, host: host, sshd: sshdtest.Start(t, s.sshd)}
+	return &scene{laptop: laptop, key: key, host: host, sshd: sshd.Start(t, s.sshd)}
 }
 
 // args is the command line of gpg-bridge ssh for this host.

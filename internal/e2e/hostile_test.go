@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
+	"gpg-bridge/internal/testkit/gpghome"
 )
 
 // What libassuan and gpg-agent answer; the numbers are those of libgpg-error.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("/tmp", "gbe")
 	if err == nil {
 		program = filepath.Join(dir, "gpg-bridge")
-		err = build(program)
+		err = errors.Join(os.Chmod(dir, 0o755), build(program)) // accounts of a test run it, too
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: cannot build gpg-bridge:", err)

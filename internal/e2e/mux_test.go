@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/internal/share"
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // A sharer is a laptop whose ssh shares its connections.
@@ -30,7 +30,7 @@ type sharer struct {
 // ssh_config is to say of the host.
 func (s *scene) sharing(t *testing.T, lines ...string) *sharer {
 	t.Helper()
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	text, err := os.ReadFile(s.sshd.ConfigFile)
 	require.NoError(t, err)
 	own := strings.Join(append([]string{"ControlPath " + dir + "/%r-%C", "ControlMaster auto"}, lines...), "\n  ")
@@ -38,7 +38,7 @@ func (s *scene) sharing(t *testing.T, lines ...string) *sharer {
 	replaced := strings.Replace(string(text), "Host host\n", "Host host\n  "+own+"\n", 1) // the first value counts
 	require.NoError(t, os.WriteFile(config, []byte(replaced), 0o600))
 	b := &sharer{background: s.background(t), config: config}
-	out, err := exec.Command(testenv.Tool(t, "ssh"), "-G", "-F", config, "host").Output()
+	out, err := exec.Command(env.Tool(t, "ssh"), "-G", "-F", config, "host").Output()
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "controlpath "); ok {
@@ -57,10 +57,10 @@ type shell struct {
 }
 
 // ssh runs the user's own ssh, which lasts until its input ends.
-func (b *sharer) ssh(t *testing.T, env []string, args ...string) *shell {
+func (b *sharer) ssh(t *testing.T, environment []string, args ...string) *shell {
 	t.Helper()
-	s := &shell{cmd: exec.Command(testenv.Tool(t, "ssh"), append([]string{"-F", b.config}, args...)...), ended: make(chan struct{})}
-	s.cmd.Env = append(b.laptop.Env(), env...)
+	s := &shell{cmd: exec.Command(env.Tool(t, "ssh"), append([]string{"-F", b.config}, args...)...), ended: make(chan struct{})}
+	s.cmd.Env = append(b.laptop.Env(), environment...)
 	s.cmd.Stderr = os.Stderr
 	s.cmd.WaitDelay = time.Second
 	var err error
@@ -81,9 +81,9 @@ func (s *shell) end(signal syscall.Signal) {
 }
 
 // shell runs an ssh that shares its connection, and waits until it does.
-func (b *sharer) shell(t *testing.T, env ...string) *shell {
+func (b *sharer) shell(t *testing.T, environment ...string) *shell {
 	t.Helper()
-	s := b.ssh(t, env, "host", "cat")
+	s := b.ssh(t, environment, "host", "cat")
 	eventually(t, func() bool { _, err := os.Stat(b.control); return err == nil }, "nothing is shared")
 	return s
 }
@@ -205,9 +205,9 @@ func TestBridgeOverAMasterIsKilled(t *testing.T) {
 // The host wants more than a key, which a bridge in the background does not
 // have: as soon as the user's ssh is in, it uses that.
 func TestSecondFactor(t *testing.T) {
-	s := stage{sshd: sshdtest.Config{Options: []string{"AuthenticationMethods publickey,password", "PasswordAuthentication yes"}}}.set(t)
+	s := stage{sshd: sshd.Config{Options: []string{"AuthenticationMethods publickey,password", "PasswordAuthentication yes"}}}.set(t)
 	const password = "second factor"
-	setting := exec.Command(testenv.Tool(t, "chpasswd"), "-c", "SHA512")
+	setting := exec.Command(env.Tool(t, "chpasswd"), "-c", "SHA512")
 	setting.Stdin = strings.NewReader(s.host.Name + ":" + password + "\n")
 	require.NoError(t, setting.Run())
 	b := s.sharing(t, "PreferredAuthentications publickey,password", "BatchMode no")
@@ -216,7 +216,7 @@ func TestSecondFactor(t *testing.T) {
 	waiting := b.await(t, func(s share.Status) bool { return s.State == share.Waiting })
 	require.Contains(t, waiting.Problem.Text, "permission denied")
 
-	askpass := filepath.Join(testenv.ShortDir(t), "askpass")
+	askpass := filepath.Join(env.ShortDir(t), "askpass")
 	require.NoError(t, os.WriteFile(askpass, []byte("#!/bin/sh\necho '"+password+"'\n"), 0o700))
 	master := b.shell(t, "SSH_ASKPASS="+askpass, "SSH_ASKPASS_REQUIRE=force")
 	start := time.Now()
@@ -237,7 +237,7 @@ func TestSecondFactor(t *testing.T) {
 
 // A host that allows the master no further session is asked for one of our own.
 func TestMasterRefusesASession(t *testing.T) {
-	b := stage{sshd: sshdtest.Config{Options: []string{"MaxSessions 1"}}}.set(t).sharing(t)
+	b := stage{sshd: sshd.Config{Options: []string{"MaxSessions 1"}}}.set(t).sharing(t)
 	b.shell(t)
 	r := b.do(t, "up", "-F", b.config, "host")
 	require.Contains(t, []int{0, 1}, r.code)
@@ -247,7 +247,7 @@ func TestMasterRefusesASession(t *testing.T) {
 
 // A refused forward is told in the same words as over a connection of our own.
 func TestForwardRefusedOverAMaster(t *testing.T) {
-	b := stage{sshd: sshdtest.Config{Options: []string{"AllowStreamLocalForwarding no"}}}.set(t).sharing(t)
+	b := stage{sshd: sshd.Config{Options: []string{"AllowStreamLocalForwarding no"}}}.set(t).sharing(t)
 	b.shell(t)
 	r := b.do(t, "up", "-F", b.config, "host")
 	require.Equal(t, 1, r.code)

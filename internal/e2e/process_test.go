@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
+	"gpg-bridge/internal/testkit/gpghome"
 )
 
 const (
@@ -70,9 +71,22 @@ func launch(t testing.TB, laptop *gpghome.Home, stdin io.Reader, args ...string)
 func launchAs(t testing.TB, cmd *exec.Cmd, laptop *gpghome.Home, stdin io.Reader) *process {
 	t.Helper()
 	p := &process{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &p.stdout, &p.stderr
+	return p.launch(t, laptop)
+}
+
+// launchOn is launchAs at a terminal, where all output goes.
+func launchOn(t testing.TB, cmd *exec.Cmd, laptop *gpghome.Home, terminal *os.File) *process {
+	t.Helper()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	return p.launch(t, laptop)
+}
+
+func (p *process) launch(t testing.TB, laptop *gpghome.Home) *process {
+	t.Helper()
 	// The race detector sleeps for a second at the end, unless told otherwise.
-	p.cmd.Env = slices.Concat(laptop.Env(), []string{"TERM=xterm", "GORACE=atexit_sleep_ms=0"}, cmd.Env)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, &p.stdout, &p.stderr
+	p.cmd.Env = slices.Concat(laptop.Env(), []string{"TERM=xterm", "GORACE=atexit_sleep_ms=0", "XDG_CACHE_HOME=" + filepath.Join(laptop.Dir(), "cache")}, p.cmd.Env)
 	p.cmd.WaitDelay = 5 * time.Second // a child of its may hold the pipes
 	require.NoError(t, p.cmd.Start())
 	go func() {
@@ -107,7 +121,7 @@ func (p *process) wait(t testing.TB) result {
 	select {
 	case <-p.ended:
 	case <-time.After(patience):
-		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // for the goroutines
+		_ = p.cmd.Process.Signal(syscall.SIGABRT) // for the goroutines
 		<-p.ended
 		t.Fatalf("gpg-bridge does not end\n%s", p.stderr.String())
 	}

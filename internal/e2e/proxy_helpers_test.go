@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/internal/share"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // A proxied is a scene whose user has gpg-bridge proxy in ssh_config, for the
@@ -28,8 +28,8 @@ type proxied struct {
 // others; CONFIG in them is the file itself, and PROXY what setup writes.
 func (s *scene) proxied(t *testing.T, more ...string) *proxied {
 	t.Helper()
-	testenv.Tool(t, "ssh")
-	p := &proxied{s.background(t), filepath.Join(testenv.ShortDir(t), "config")}
+	env.Tool(t, "ssh")
+	p := &proxied{s.background(t), filepath.Join(env.ShortDir(t), "config")}
 	host, err := os.ReadFile(s.sshd.ConfigFile)
 	require.NoError(t, err)
 	text := string(host) + "Host dev\n"
@@ -55,10 +55,10 @@ func (p *proxied) tool(t testing.TB, name string, args ...string) *process {
 	return p.toolWith(t, nil, name, args...)
 }
 
-func (p *proxied) toolWith(t testing.TB, env []string, name string, args ...string) *process {
+func (p *proxied) toolWith(t testing.TB, environment []string, name string, args ...string) *process {
 	t.Helper()
-	cmd := exec.Command(testenv.Tool(t, name), args...)
-	cmd.Env = env
+	cmd := exec.Command(env.Tool(t, name), args...)
+	cmd.Env = environment
 	return launchAs(t, cmd, p.laptop, nil)
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gpg-bridge/internal/share"
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // The programs that people use over ssh gain the agent, and lose nothing.
@@ -46,7 +46,7 @@ func TestProxy(t *testing.T) {
 // transfers takes files there and back.
 func (p *proxied) transfers(t *testing.T) {
 	t.Helper()
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	file, back := filepath.Join(dir, "file"), filepath.Join(dir, "back")
 	text := strings.Repeat("0123456789abcde\n", 1<<16)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -59,7 +59,7 @@ func (p *proxied) transfers(t *testing.T) {
 	} {
 		for _, command := range commands {
 			if command[0] == "rsync" {
-				testenv.Tool(t, "rsync")
+				env.Tool(t, "rsync")
 			}
 			r := p.tool(t, command[0], command[1:]...).wait(t)
 			require.Zero(t, r.code, "%v: %s", command, r.stderr)
@@ -76,7 +76,7 @@ func (p *proxied) transfers(t *testing.T) {
 func (p *proxied) gitOverSSH(t *testing.T) {
 	t.Helper()
 	p.host.Run(t, strings.Replace(onHostWithGit, "KEY", p.key.Fingerprint, 1))
-	clone := filepath.Join(testenv.ShortDir(t), "clone")
+	clone := filepath.Join(env.ShortDir(t), "clone")
 	r := p.toolWith(t, []string{"GIT_SSH_COMMAND=ssh -F " + p.config}, "git", "clone", "-q", "dev:project", clone).wait(t)
 	require.Zero(t, r.code, "%s", r.stderr)
 	require.Empty(t, r.stderr)
@@ -99,7 +99,7 @@ func TestProxyHandsTheSocketOver(t *testing.T) {
 	p.awaitNone(t, "attend")
 
 	// A master in the background has the socket when its first ssh has ended.
-	control := filepath.Join(testenv.ShortDir(t), "c")
+	control := filepath.Join(env.ShortDir(t), "c")
 	master := []string{"-o", "ControlMaster=auto", "-o", "ControlPath=" + control, "-o", "ControlPersist=60"}
 	r := p.ssh(t, append(master, "dev", "echo on")...)
 	<-r.ended // its stderr stays open, as the master's
@@ -112,7 +112,7 @@ func TestProxyHandsTheSocketOver(t *testing.T) {
 
 func TestProxyWithControlMaster(t *testing.T) {
 	p := stage{}.set(t).proxied(t)
-	control := filepath.Join(testenv.ShortDir(t), "c")
+	control := filepath.Join(env.ShortDir(t), "c")
 	master := []string{"-o", "ControlMaster=auto", "-o", "ControlPath=" + control}
 	held := p.session(t, master...)
 	first := p.awaitLeases(t, 1)
@@ -157,7 +157,7 @@ func TestProxyWithoutAgent(t *testing.T) {
 
 // ssh itself asks, or refuses; the bridge waits until the key is known.
 func TestProxyToAnUnknownHost(t *testing.T) {
-	known := filepath.Join(testenv.ShortDir(t), "known_hosts")
+	known := filepath.Join(env.ShortDir(t), "known_hosts")
 	p := stage{}.set(t).proxied(t, "ProxyCommand PROXY", "UserKnownHostsFile "+known)
 	r := p.ssh(t, "dev", "echo on").wait(t)
 	require.Equal(t, 255, r.code)
@@ -174,7 +174,7 @@ func TestProxyToAnUnknownHost(t *testing.T) {
 // Neither ssh nor the bridge gets in: ssh says so. ssh alone gets in: it works,
 // and one message in all says why gpg does not.
 func TestProxyWithTheWrongKey(t *testing.T) {
-	other := sshdtest.Start(t, sshdtest.Config{})
+	other := sshd.Start(t, sshd.Config{})
 	p := stage{}.set(t).proxied(t)
 	p.replace(t, "Host dev\n", "Host dev\n  IdentityFile "+other.ClientKeyFile+"\nHost *\n")
 	p.replaceLast(t, "  IdentityFile "+p.sshd.ClientKeyFile+"\n", "")
@@ -274,7 +274,7 @@ func TestProxyKeepsOffTheTerminal(t *testing.T) {
 	r, w, err := os.Pipe() // script ends when its input does
 	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
-	s := launchAs(t, exec.Command(testenv.Tool(t, "script"), "-qec", line, "/dev/null"), p.laptop, r)
+	s := launchAs(t, exec.Command(env.Tool(t, "script"), "-qec", line, "/dev/null"), p.laptop, r)
 	s.waitFor(t, &s.stdout, "begin\r\n")
 	p.await(t, func(s share.Status) bool { return s.State == share.Waiting })
 	for range 100 { // keys, so that ssh goes on

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // The host's sshd dies with all its connections, and comes back: the bridge
@@ -34,7 +34,7 @@ func TestReconnect(t *testing.T) {
 
 // Keys are changed every 64 KiB, by the server's wish, while data flows.
 func TestRekeying(t *testing.T) {
-	s := stage{sshd: sshdtest.Config{Options: []string{"RekeyLimit 64K"}}}.set(t)
+	s := stage{sshd: sshd.Config{Options: []string{"RekeyLimit 64K"}}}.set(t)
 	r := s.run(t, "host", "head -c 4000000 /dev/zero | tr '\\0' x; "+s.signing()+" >/dev/null && echo signed")
 	r.requireOK(t)
 	require.Len(t, r.stdout, 4000000+len("signed\n"))
@@ -56,7 +56,7 @@ func TestNoReconnectToAnotherHost(t *testing.T) {
 	p := s.bridge(t)
 	s.sshd.Stop()
 	p.waitFor(t, &p.stderr, "; connecting again in ")
-	another := sshdtest.Start(t, sshdtest.Config{Account: s.host})
+	another := sshd.Start(t, sshd.Config{Account: s.host})
 	require.NoError(t, os.Rename(another.HostKeyFile, s.sshd.HostKeyFile))
 	s.sshd.Restart()
 	r := p.wait(t)

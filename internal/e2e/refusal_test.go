@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/gpghome"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // Without a connection there is nothing to go on with: 255, and two lines.
 func TestNoConnection(t *testing.T) {
 	s := stage{}.set(t)
-	stranger := filepath.Join(testenv.ShortDir(t), "key")
-	require.NoError(t, exec.Command(testenv.Tool(t, "ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", stranger).Run())
+	stranger := filepath.Join(env.ShortDir(t), "key")
+	require.NoError(t, exec.Command(env.Tool(t, "ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", stranger).Run())
 	public, err := os.ReadFile(stranger + ".pub")
 	require.NoError(t, err)
 	changed := rewrite(t, s.sshd.KnownHosts, ` ssh-ed25519 .*`, " "+string(public))
@@ -62,7 +62,7 @@ func rewrite(t testing.TB, file, pattern, replacement string) string {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Regexp(t, pattern, string(text))
-	copied := filepath.Join(testenv.ShortDir(t), filepath.Base(file))
+	copied := filepath.Join(env.ShortDir(t), filepath.Base(file))
 	text = regexp.MustCompile(pattern).ReplaceAllLiteral(text, []byte(replacement))
 	require.NoError(t, os.WriteFile(copied, text, 0o600))
 	return copied
@@ -81,37 +81,37 @@ func refusals() []refusal {
 	return []refusal{
 		{
 			name:  "forwarding disabled",
-			stage: stage{sshd: sshdtest.Config{Options: []string{"AllowStreamLocalForwarding no"}}},
+			stage: stage{sshd: sshd.Config{Options: []string{"AllowStreamLocalForwarding no"}}},
 			text:  "its sshd does not allow it", advice: "AllowStreamLocalForwarding must be yes",
 		},
 		{
 			name:  "forwarding disabled with all other",
-			stage: stage{sshd: sshdtest.Config{Options: []string{"DisableForwarding yes"}}},
+			stage: stage{sshd: sshd.Config{Options: []string{"DisableForwarding yes"}}},
 			text:  "its sshd does not allow it", advice: "DisableForwarding no",
 		},
 		{
 			name:  "restricted key",
-			stage: stage{sshd: sshdtest.Config{KeyOptions: "restrict"}},
+			stage: stage{sshd: sshd.Config{KeyOptions: "restrict"}},
 			text:  "its sshd does not allow it", advice: "authorized_keys",
 		},
 		{
 			name:  "forced command",
-			stage: stage{sshd: sshdtest.Config{KeyOptions: `command="printf 'no \033[31mshell\n'"`}},
+			stage: stage{sshd: sshd.Config{KeyOptions: `command="printf 'no \033[31mshell\n'"`}},
 			text:  `runs no shell commands; it says "no \x1b[31mshell"`, advice: "--remote-socket PATH", noShell: true,
 		},
 		{
 			name:  "forced command that says nothing",
-			stage: stage{sshd: sshdtest.Config{Options: []string{"ForceCommand exit 1"}}},
+			stage: stage{sshd: sshd.Config{Options: []string{"ForceCommand exit 1"}}},
 			text:  "runs no shell commands", advice: "--remote-socket PATH", noShell: true,
 		},
 		{
 			name:  "nologin",
-			stage: stage{account: sshdtest.AccountConfig{Shell: "nologin"}},
+			stage: stage{account: sshd.AccountConfig{Shell: "nologin"}},
 			text:  `it says "This account is currently not available."`, advice: "--remote-socket PATH", noShell: true,
 		},
 		{
 			name:  "no GnuPG",
-			stage: stage{account: sshdtest.AccountConfig{NoGPG: true}},
+			stage: stage{account: sshd.AccountConfig{NoGPG: true}},
 			text:  "there is no gpg", advice: "install GnuPG",
 		},
 		{
@@ -143,6 +143,9 @@ func TestRefusedForward(t *testing.T) {
 			require.Equal(t, 255, r.code)
 			require.Empty(t, r.stdout)
 			r.requireTwoLines(t, c.text, c.advice)
+			if c.noShell {
+				c.text = "runs no shell commands, as it turned out on" // it is not asked again
+			}
 
 			r = s.run(t, "host", "echo on the host; exit 7")
 			r.requireWarning(t, c.text, c.advice)
@@ -170,7 +173,7 @@ func TestNothingIsRemovedThatIsNoSocket(t *testing.T) {
 // An account without a shell, or without gpgconf, can be forwarded to: nothing
 // is run there.
 func TestRemoteSocketWithoutAShell(t *testing.T) {
-	s := stage{account: sshdtest.AccountConfig{Shell: "nologin"}}.set(t)
+	s := stage{account: sshd.AccountConfig{Shell: "nologin"}}.set(t)
 	s.importKey(t)
 	path := s.socket(t)
 	p := s.bridge(t, "--remote-socket", path)
@@ -232,7 +235,7 @@ func TestTwoBridges(t *testing.T) {
 	first := s.bridge(t)
 	elsewhere := func(args ...string) *process {
 		cmd := exec.Command(program, s.args(args...)...)
-		cmd.Env = []string{"XDG_RUNTIME_DIR=" + testenv.ShortDir(t)}
+		cmd.Env = []string{"XDG_RUNTIME_DIR=" + env.ShortDir(t)}
 		return launchAs(t, cmd, s.laptop, nil)
 	}
 	r := elsewhere("-N", "host").wait(t)

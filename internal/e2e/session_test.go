@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 func TestExitStatus(t *testing.T) {
@@ -96,7 +96,7 @@ func (s *scene) onTerminal(t testing.TB, args ...string) result {
 	for _, arg := range s.args(args...) {
 		line += " '" + arg + "'"
 	}
-	cmd := exec.Command(testenv.Tool(t, "script"), "-qec", line, "/dev/null")
+	cmd := exec.Command(env.Tool(t, "script"), "-qec", line, "/dev/null")
 	// script ends when its input does, and the keyboard has no end.
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestSocketIsRemovedInTheEnd(t *testing.T) {
 
 // A server that grants one session at a time gets one at a time.
 func TestOneSessionOnly(t *testing.T) {
-	s := stage{sshd: sshdtest.Config{Options: []string{"MaxSessions 1"}}}.set(t)
+	s := stage{sshd: sshd.Config{Options: []string{"MaxSessions 1"}}}.set(t)
 	for range 3 {
 		s.runSigning(t)
 	}
@@ -182,7 +182,7 @@ func TestConnectionLost(t *testing.T) {
 
 func TestQuiet(t *testing.T) {
 	s := stage{}.set(t)
-	nowhere := testenv.ShortDir(t) + "/S.none"
+	nowhere := env.ShortDir(t) + "/S.none"
 	r := s.run(t, "--agent-socket", nowhere, "host", "echo on; echo said >&2")
 	require.Contains(t, r.stderr, "gpg-bridge: warning: ")
 	r = s.run(t, "-q", "--agent-socket", nowhere, "host", "echo on; echo said >&2")

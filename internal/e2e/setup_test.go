@@ -11,23 +11,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/sshdtest"
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // A desk is an account that sits in front of a laptop of its own, where
 // gpg-bridge is installed: ssh finds its files by the user database, so that only
 // a real account has them.
 type desk struct {
-	*sshdtest.Account
+	*sshd.Account
 	program string
 }
 
 func newDesk(t *testing.T, path string) *desk {
 	t.Helper()
 	t.Parallel()
-	testenv.Tool(t, "ssh")
-	d := &desk{sshdtest.NewAccount(t, sshdtest.AccountConfig{}), path}
+	env.Tool(t, "ssh")
+	d := &desk{sshd.NewAccount(t, sshd.AccountConfig{}), path}
 	d.Mkdir(t, filepath.Dir(path))
 	code, err := os.ReadFile(program)
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestSetupForANewAccount(t *testing.T) {
 	require.Zero(t, r.code, r.stderr)
 	require.Equal(t, os.FileMode(0o700), mode(t, d.Path(".ssh")))
 	require.Equal(t, os.FileMode(0o600), mode(t, d.Path(".ssh/config")))
-	require.Equal(t, "gpg-bridge proxy --alias %n --user %r %h %p", d.proxyCommand(t, "dev"), "by its name, being in PATH")
+	require.Equal(t, d.Path("bin/gpg-bridge")+" proxy --alias %n --user %r %h %p", d.proxyCommand(t, "dev"), "by its path, though it is in PATH")
 	require.Equal(t, d.proxyCommand(t, "dev"), d.proxyCommand(t, "lab"))
 	require.Empty(t, d.proxyCommand(t, "web"))
 	r = d.setup(t, "--undo")
@@ -123,7 +123,7 @@ func TestSetupWhereNothingCanBeWritten(t *testing.T) {
 	d.Run(t, "chmod 500 .ssh")
 	r := d.setup(t, "dev")
 	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stdout, "+    ProxyCommand gpg-bridge proxy")
+	require.Contains(t, r.stdout, "+    ProxyCommand "+d.Path("bin/gpg-bridge")+" proxy")
 	require.Regexp(t, `(?s)no copy of it can be kept: .*permission denied\n.*put the lines in`, r.stderr)
 	require.Equal(t, "User me\n", string(d.ReadFile(t, ".ssh/config")))
 	require.Equal(t, "config\n", d.Run(t, "ls -A .ssh"))
@@ -142,6 +142,45 @@ func TestSetupThenSSH(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, "hello\n", string(out))
 	s.runSigning(t)
+}
+
+// Plain ssh gets along with what setup has written wherever it is started: by cron
+// or a desktop it has another PATH. A package manager's link is what is written, and
+// no shell and no ssh reads its path otherwise.
+func TestSetupThenSSHWithAnotherPath(t *testing.T) {
+	s := stage{}.set(t)
+	for _, name := range []string{"bin", "it's 100% \"mine\", $HOME"} {
+		dir := filepath.Join(env.ShortDir(t), name)
+		require.NoError(t, os.Mkdir(dir, 0o755))
+		require.NoError(t, os.Symlink(program, filepath.Join(dir, "gpg-bridge")))
+		config := filepath.Join(env.ShortDir(t), "config")
+		before, err := os.ReadFile(s.sshd.ConfigFile)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(config, before, 0o600))
+		run := func(args ...string) result {
+			cmd := exec.Command(filepath.Join(dir, "gpg-bridge"), append([]string{"setup", "-F", config}, args...)...)
+			cmd.Args[0], cmd.Env = "gpg-bridge", []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+			return launchAs(t, cmd, s.laptop, nil).wait(t)
+		}
+		r := run("host")
+		require.Zero(t, r.code, r.stderr)
+		require.NotContains(t, r.stdout, program)
+		require.Regexp(t, `(?m)^\+    ProxyCommand ['"]?/`, r.stdout)
+
+		for _, shell := range []string{"sh", "bash"} {
+			ssh := exec.Command(env.Tool(t, "ssh"), "-F", config, "host", "echo hello")
+			ssh.Env = append(s.laptop.Env(), "GPG_BRIDGE=off", "PATH=/usr/bin:/bin", "SHELL="+env.Tool(t, shell))
+			out, err := ssh.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Equal(t, "hello\n", string(out))
+		}
+		r = run("host")
+		require.Contains(t, r.stderr, "nothing to change")
+		require.Zero(t, run("--undo").code)
+		after, err := os.ReadFile(config)
+		require.NoError(t, err)
+		require.Equal(t, string(before), string(after))
+	}
 }
 
 // What the printed unit runs is a bridge, until systemd ends it.

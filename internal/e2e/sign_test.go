@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testkit/gpghome"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // onHostWithGit is what a user types on the host.
@@ -94,7 +94,7 @@ func commitParts(object string) (text, sealed string) {
 func TestOwnAgentOfTheHost(t *testing.T) {
 	for name, runtimeDir := range map[string]bool{"in the home": false, "in run user": true} {
 		t.Run(name, func(t *testing.T) {
-			s := stage{account: sshdtest.AccountConfig{RuntimeDir: runtimeDir}}.set(t)
+			s := stage{account: sshd.AccountConfig{RuntimeDir: runtimeDir}}.set(t)
 			s.host.Run(t, "gpg --list-keys; gpg-connect-agent /bye")
 			require.Len(t, s.agents(), 1)
 			idle := dial(t, s.socket(t))
@@ -125,7 +125,7 @@ func TestStaleSocketOnTheHost(t *testing.T) {
 func TestLoginShells(t *testing.T) {
 	for _, shell := range []string{"bash", "dash", "fish", "tcsh"} {
 		t.Run(shell, func(t *testing.T) {
-			s := stage{account: sshdtest.AccountConfig{Shell: shell}}.set(t)
+			s := stage{account: sshd.AccountConfig{Shell: shell}}.set(t)
 			r := s.runSigning(t)
 			require.NotContains(t, r.stderr, "gpg-bridge:")
 			// A shell prints what its rc files make it.
@@ -172,4 +172,22 @@ func TestKeyThatIsNotThere(t *testing.T) {
 	require.Zero(t, r.code)
 	require.Equal(t, "on\n", r.stdout)
 	r.requireWarning(t, `no public key "nobody@example.org"`, "--keys none")
+}
+
+// A key that changed here is the one that the host's gpg uses.
+func TestSignsWithANewSubkey(t *testing.T) {
+	s := skew{scene: stage{}.set(t)}
+	s.runSigning(t)
+	_, _, err := s.laptop.Gpg(t.Context(), nil, "--quiet", "--pinentry-mode", "loopback", "--passphrase", "",
+		"--quick-add-key", s.key.Fingerprint, "ed25519", "sign", "never")
+	require.NoError(t, err)
+	listed, _, err := s.laptop.Gpg(t.Context(), nil, "--with-colons", "--list-keys", s.key.Fingerprint)
+	require.NoError(t, err)
+	r := s.run(t, "host", s.scene.signing())
+	r.requireOK(t)
+	signer := s.signer(t, r.stdout, "hello\n")
+	require.NotEqual(t, s.key.Fingerprint, signer)
+	_, after, found := strings.Cut(string(listed), signer)
+	require.True(t, found)
+	require.NotContains(t, after, "\nfpr:", "the last subkey")
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/gpghome"
-	"gpg-bridge/internal/hosttest"
-	"gpg-bridge/internal/sshdtest"
+	"gpg-bridge/internal/testkit/gpghome"
+	"gpg-bridge/internal/testkit/release"
+	"gpg-bridge/internal/testkit/sshd"
 )
 
 // A skew is a scene whose laptop and host have GnuPG of different releases, and
@@ -26,7 +26,7 @@ type skew struct {
 // that the host's sshd is run inside of.
 func newSkew(t *testing.T, usage, programs string, inside []string) *skew {
 	t.Helper()
-	host := sshdtest.NewAccount(t, sshdtest.AccountConfig{})
+	host := sshd.NewAccount(t, sshd.AccountConfig{})
 	laptop := gpghome.ForTestWith(t, programs)
 	unprotected := []string{"--quiet", "--pinentry-mode", "loopback", "--passphrase", ""}
 	gpg := func(args ...string) {
@@ -41,8 +41,8 @@ func newSkew(t *testing.T, usage, programs string, inside []string) *skew {
 	require.NoError(t, err)
 	signing := key.Subkey
 	gpg("--quick-add-key", key.Fingerprint, "cv25519", "encr", "never")
-	sshd := sshdtest.Start(t, sshdtest.Config{Account: host, Inside: inside})
-	return &skew{&scene{laptop: laptop, key: key, host: host, sshd: sshd}, signing}
+	server := sshd.Start(t, sshd.Config{Account: host, Inside: inside})
+	return &skew{&scene{laptop: laptop, key: key, host: host, sshd: server}, signing}
 }
 
 // signer verifies a detached signature on the laptop and returns the
@@ -103,11 +103,11 @@ func (s *skew) versions(t testing.TB) {
 
 // TestNewerGpgOnTheHost: a gpg that asks for more than the agent may say.
 func TestNewerGpgOnTheHost(t *testing.T) {
-	for _, suite := range hosttest.Suites() {
+	for _, suite := range release.Suites() {
 		for _, usage := range []string{"cert", "cert,sign"} {
 			t.Run(suite+"/"+usage, func(t *testing.T) {
 				t.Parallel()
-				s := newSkew(t, usage, "", hosttest.Inside(t, suite))
+				s := newSkew(t, usage, "", release.Inside(t, suite))
 				s.versions(t)
 				s.requireAllWorks(t)
 
@@ -128,10 +128,10 @@ func TestNewerGpgOnTheHost(t *testing.T) {
 
 // TestNewerAgentOnTheLaptop: the other way round there is nothing to mend.
 func TestNewerAgentOnTheLaptop(t *testing.T) {
-	for _, suite := range hosttest.Suites() {
+	for _, suite := range release.Suites() {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
-			s := newSkew(t, "cert,sign", hosttest.GnuPG(t, suite), nil)
+			s := newSkew(t, "cert,sign", release.GnuPG(t, suite), nil)
 			s.versions(t)
 			s.requireAllWorks(t)
 		})
@@ -140,10 +140,10 @@ func TestNewerAgentOnTheLaptop(t *testing.T) {
 
 // TestNewerOnBothSides: the agent answers KEYINFO itself, and forbids the list.
 func TestNewerOnBothSides(t *testing.T) {
-	for _, suite := range hosttest.Suites() {
+	for _, suite := range release.Suites() {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
-			s := newSkew(t, "cert,sign", hosttest.GnuPG(t, suite), hosttest.Inside(t, suite))
+			s := newSkew(t, "cert,sign", release.GnuPG(t, suite), release.Inside(t, suite))
 			s.versions(t)
 			s.requireAllWorks(t)
 		})

@@ -6,10 +6,9 @@
 // faults_test.go lists the faults; outcomes_test.go says what must come of each
 // pair, and how that is seen; tables_test.go holds all three to the machines' own
 // tables, so that a state or a fault without an outcome is a failure.
-// matrix_test.go plays the pairs through both machines, on real sockets and SSH
-// channels, with an agent that is played, too.
+// matrix_test.go runs the pairs through both machines, on real sockets and SSH
+// channels, with a fake agent.
 //
-// What only whole processes can do to each other is in scenes.go, the one part
-// that is no test: internal/e2e plays it with the built program, a real gpg-agent
-// and a real sshd.
+// Faults of whole processes are in scenes.go, the one part that is not a test:
+// internal/e2e runs them with the built program, a real gpg-agent and a real sshd.
 package faults

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// atOnce is how many pairs are played at a time.
+// atOnce is how many pairs run concurrently.
 const atOnce = "32"
 
 func TestMain(m *testing.M) {

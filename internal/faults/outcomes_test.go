@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// An outcome is what comes of a fault in a situation. When the session ends, its
-// connections to both sides do, and nothing of it stays.
+// An outcome is what a fault causes in a situation. When the session ends, its
+// connections to both sides end, and nothing of it is left.
 type outcome struct {
 	word   string
 	means  string        // for docs/faults.md
 	causes []string      // with one of these the session ends; "" is an orderly end
-	within time.Duration // so long it may take; 0 is a second
-	check  func(s *stage, state situation) error
+	within time.Duration // how long it may take; 0 is a second
+	check  func(s *testbed, state situation) error
 }
 
 var outcomes = []outcome{
 	{word: "served", means: "the session does not notice; the command is completed", check: goesOn},
 	{word: "waits", means: "the session stays as it is, for as long as it takes (tried: 1.2 s; a human may be thinking); then the command is completed", check: waits},
 	{word: "later", means: "nothing changes until what is due has come: the agent's answer, the session's turn, or a client that listens again; then the session ends", check: endsLater},
-	{word: "no agent", means: "the client is greeted, told `ERR 67108941 No agent running` at its first command, and left; where the agent is silent, its 5 s are waited for", check: noAgent},
+	{word: "no agent", means: "the client is greeted, told `ERR 67108941 No agent running` in answer to its first command, and left; where the agent is silent, its 5 s are waited for", check: noAgent},
 	{word: "ends", means: "the session ends, in order", causes: []string{""}},
 	{word: "closed", means: "the session had not begun; its connection is closed", check: closes},
 	{word: "left", means: "the session ends: *the client left before the agent had answered*; half a second is given to an answer", causes: []string{"the client left before the agent had answered"}},
@@ -38,17 +38,17 @@ var outcomes = []outcome{
 	{word: "cut", means: "the session ends: its client's channel does, and all that ran on the connection"},
 }
 
-// run checks that the outcome comes of the fault that was just injected.
-func (o outcome) run(s *stage, state situation) error {
+// run requires that the fault that was just injected has the outcome.
+func (o outcome) run(s *testbed, state situation) error {
 	if o.check != nil {
 		return o.check(s, state)
 	}
 	return s.endsWith(o.causes, o.within)
 }
 
-// endsWith requires that the session ends with one of the causes, and both its
-// sides are told.
-func (s *stage) endsWith(causes []string, limit time.Duration) error {
+// endsWith requires that the session ends with one of the causes, and that both sides
+// are told.
+func (s *testbed) endsWith(causes []string, limit time.Duration) error {
 	limit += aSecond
 	if !within(limit, s.served) {
 		return fmt.Errorf("the session goes on, in %q", s.at())
@@ -67,7 +67,7 @@ func (s *stage) endsWith(causes []string, limit time.Duration) error {
 	return told
 }
 
-// explained reports whether a cause is one of these. No causes are all causes.
+// explained reports whether a cause is one of these. No causes means any.
 func explained(cause error, causes []string) bool {
 	return causes == nil || slices.ContainsFunc(causes, func(want string) bool {
 		if cause == nil || want == "" {
@@ -78,7 +78,7 @@ func explained(cause error, causes []string) bool {
 }
 
 // goesOn requires that the conversation goes on to the end of a command.
-func goesOn(s *stage, state situation) error {
+func goesOn(s *testbed, state situation) error {
 	if state.lead != nil {
 		if err := state.lead(s); err != nil {
 			return err
@@ -87,8 +87,8 @@ func goesOn(s *stage, state situation) error {
 	return state.finish(s)
 }
 
-// unmoved requires that nothing comes of the fault for a while.
-func unmoved(s *stage) error {
+// unmoved requires that the fault has no effect for a while.
+func unmoved(s *testbed) error {
 	state := s.at()
 	if within(aWhile, s.served) {
 		report, _ := s.report()
@@ -100,32 +100,43 @@ func unmoved(s *stage) error {
 	return nil
 }
 
-func waits(s *stage, state situation) error {
+func waits(s *testbed, state situation) error {
 	if err := unmoved(s); err != nil {
 		return err
 	}
 	return goesOn(s, state)
 }
 
-func endsLater(s *stage, state situation) error {
+func endsLater(s *testbed, state situation) error {
 	if err := unmoved(s); err != nil {
 		return err
 	}
-	s.work.Go(func() { _ = goesOn(s, state) }) // as far as it goes
+	due := make(chan struct{})
+	s.work.Go(func() {
+		defer close(due)
+		_ = goesOn(s, state) // as far as that works
+	})
+	for range patience / tick {
+		if isClosed(due) || isClosed(s.served) {
+			break
+		}
+		time.Sleep(tick)
+	}
 	return s.endsWith(nil, 0)
 }
 
-// noAgent requires what a client is told where there is none, as soon as the
-// agent's time is over. Meanwhile the agent may say what it has to.
-func noAgent(s *stage, state situation) error {
+// noAgent requires that the client is told that there is no agent, as soon as the agent's
+// time is over. Meanwhile the agent may say the rest of what it has to say.
+func noAgent(s *testbed, state situation) error {
 	if state.sessions == 1 {
 		s.neighbour.close()
 	}
-	if s.speech != inOnePiece && state.lead != nil {
-		s.work.Go(func() { _ = state.lead(s) })
+	lead := state.lead
+	if s.agent == nil && state.backlog == 0 { // the session connects to it with the command
+		lead = steps(acceptClient, leadIn)
 	}
-	if err := s.client.receive(greeting); err != nil {
-		return err
+	if s.speech != inOnePiece {
+		s.work.Go(func() { _ = lead(s) })
 	}
 	if err := askNobody(s); err != nil {
 		return err
@@ -133,6 +144,15 @@ func noAgent(s *stage, state situation) error {
 	return s.endsWith([]string{""}, 0)
 }
 
-func closes(s *stage, _ situation) error {
+func closes(s *testbed, _ situation) error {
 	return s.client.ended(aSecond)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

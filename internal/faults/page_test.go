@@ -45,7 +45,7 @@ func page(all []cell) string {
 	return b.String()
 }
 
-// writePairs writes the product, a few states at a time.
+// writePairs writes all pairs, in tables of a few states each.
 func writePairs(b *strings.Builder, all []cell) {
 	const columns = 7
 	for first := 0; first < len(situations); first += columns {

@@ -2,31 +2,31 @@ package faults
 
 // A Scene is a fault of whole processes, injected where the built gpg-bridge, a
 // real gpg-agent and a real sshd serve four clients at once, one in each of the
-// states that tell them apart. internal/e2e plays them all.
+// states that tell them apart. internal/e2e runs them all.
 type Scene struct {
 	Name  string
 	Means string
 
-	// What comes of the client between two commands, of the one whose pinentry
-	// is open, of the one that was asked back, and of the one whose agent has
-	// not greeted.
+	// The outcomes of the client between two commands, of the one whose pinentry is
+	// open, of the one with an open inquiry, and of the one whose first command waits for
+	// an agent that has not greeted.
 	Idle, Pending, Inquiry, Ungreeted Outcome
 
-	After string // what is so afterwards
+	After string // what holds afterwards
 }
 
-// An Outcome is what comes of one client.
+// An Outcome is what happens to one client.
 type Outcome string
 
 // The outcomes of a Scene.
 const (
-	Told    Outcome = "ends; client and agent are told"      // within a second
-	Ends    Outcome = "ends; the agent is told"              // within a second; there is no client
-	Late    Outcome = "ends when the agent's 5 s are over"   // there is no client
-	GivenUp Outcome = "ends with the keepalives"             // the agent is told; the client cannot be
-	Waits   Outcome = "waits"                                // until the fault, or the human, is over
-	GoesOn  Outcome = "completes its command"                // as if nothing had happened
-	NoAgent Outcome = "is told after 5 s that there is none" // and closed
+	Told    Outcome = "ends; client and agent are told"       // within a second
+	Ends    Outcome = "ends; the agent is told"               // within a second; there is no client
+	GivenUp Outcome = "ends with the keepalives"              // the agent is told; the client cannot be
+	Waits   Outcome = "waits"                                 // until the fault, or the human, is over
+	GoesOn  Outcome = "completes its command"                 // as if nothing had happened
+	NoAgent Outcome = "is told after 10 s that there is none" // and closed
+	Closed  Outcome = "ends when another was not greeted"     // after 5 s: an agent that is to end waits for it
 	Absent  Outcome = "is not there"
 )
 
@@ -36,10 +36,10 @@ var Scenes = []Scene{
 		Idle: Told, Pending: Told, Inquiry: Told, Ungreeted: Absent,
 		After: "the next client is served by an agent that was started for it"},
 	{Name: "agent stopped", Means: "gpg-agent gets SIGSTOP, and SIGCONT later",
-		Idle: Waits, Pending: Waits, Inquiry: Waits, Ungreeted: NoAgent,
-		After: "who left meanwhile took the connection to the agent along within a second; who stayed completes a command"},
+		Idle: Closed, Pending: Waits, Inquiry: Waits, Ungreeted: NoAgent,
+		After: "who left meanwhile took the connection to the agent along within a second; the next client is served"},
 	{Name: "clients killed", Means: "the processes on the host end",
-		Idle: Ends, Pending: Ends, Inquiry: Ends, Ungreeted: Late,
+		Idle: Ends, Pending: Ends, Inquiry: Ends, Ungreeted: Ends,
 		After: "the next client is served"},
 	{Name: "sshd killed", Means: "the host's sshd gets SIGKILL, with all that it has started",
 		Idle: Told, Pending: Told, Inquiry: Told, Ungreeted: Told,

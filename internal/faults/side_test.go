@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// patience ends a wait for what must come.
+	// patience bounds the wait for something that must come.
 	patience = 20 * time.Second
 
-	// aSecond is how soon a side must be told: a second, with half a one for
-	// the test itself. All limits are counted in ticks, so that what the
-	// machine does meanwhile, other than run this test, does not count.
+	// aSecond is how soon a side must be told: a second, and half a second for the test
+	// itself. All limits are counted in ticks, so that the time in which the machine does
+	// not run this test does not count.
 	aSecond = 1500 * time.Millisecond
 	tick    = 10 * time.Millisecond
 
-	// aWhile is how long what waits is looked at: longer than a session's
+	// aWhile is how long a session is watched that must go on waiting: longer than its
 	// patience with a client that has left.
 	aWhile = 1200 * time.Millisecond
 
-	// tail is how much of what flows is kept.
+	// tail is how much of flowing data is kept.
 	tail = 4096
 )
 
@@ -34,8 +34,8 @@ type conn interface {
 	CloseWrite() error
 }
 
-// A side is the client or the agent, as a test plays it. What it hears is
-// collected, unless it is deaf.
+// A side is the test's end of a connection: the client or the agent. It collects what it
+// reads, unless it is deaf.
 type side struct {
 	conn   conn
 	reader sync.WaitGroup // close waits
@@ -71,7 +71,7 @@ func (s *side) hear() {
 	}
 }
 
-// listens waits while the side is deaf, and reports whether there is more.
+// listens waits while the side is deaf, and reports whether it goes on reading.
 func (s *side) listens() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *side) setDeaf(deaf bool) {
 	s.changed.Broadcast()
 }
 
-// close ends the side; its own reading stops as well.
+// close closes the side, and ends its reading.
 func (s *side) close() {
 	_ = s.conn.Close()
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *side) send(text string) error {
 	return err
 }
 
-// await waits for a condition on what was heard; mu is held.
+// await waits for a condition on what was read; mu is held.
 func (s *side) await(limit time.Duration, condition func() bool) bool {
 	left := limit / tick
 	var clock *time.Timer
@@ -139,7 +139,7 @@ func within(limit time.Duration, closed <-chan struct{}) bool {
 	return false
 }
 
-// receive requires that this comes next.
+// receive requires that want comes next.
 func (s *side) receive(want string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +151,8 @@ func (s *side) receive(want string) error {
 	return nil
 }
 
-// receiveUntil takes all up to what ends so, and returns how many bytes the
-// side has heard in all.
+// receiveUntil takes everything up to end, and returns how many bytes the side has read
+// in all.
 func (s *side) receiveUntil(end string) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +164,8 @@ func (s *side) receiveUntil(end string) (int, error) {
 	return s.total, nil
 }
 
-// ended requires that the connection ends, in whatever way. A side that is deaf
-// listens again: it cannot be told otherwise.
+// ended requires that the connection ends, in whatever way. A deaf side reads again, since
+// it could not notice the end otherwise.
 func (s *side) ended(limit time.Duration) error {
 	s.setDeaf(false)
 	s.mu.Lock()
@@ -177,8 +177,8 @@ func (s *side) ended(limit time.Duration) error {
 	return nil
 }
 
-// pour sends the same text over and over until stop, or the connection's end.
-// It returns how often, so far.
+// A pour sends the same text over and over until it is stopped or the connection ends, and
+// counts how often.
 type pour struct {
 	stop    chan struct{}
 	once    sync.Once
@@ -214,14 +214,15 @@ func (p *pour) sent() int {
 	return p.times
 }
 
-// stuck waits until nothing moves any more.
+// stuck waits until nothing moves any more: in 30 looks, which a machine with other things to
+// do makes later, not fewer.
 func (p *pour) stuck() error {
-	last, since := p.sent(), time.Now()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	last, still := p.sent(), 0
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(tick) {
 		if now := p.sent(); now != last {
-			last, since = now, time.Now()
+			last, still = now, 0
 		}
-		if time.Since(since) > 200*time.Millisecond {
+		if still++; still > 30 {
 			return nil
 		}
 	}

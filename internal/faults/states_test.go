@@ -12,9 +12,9 @@ import (
 	"gpg-bridge/assuan"
 )
 
-// A situation is what a session can rest in: a state of each machine, and what
-// brings it there. The machines are the session's, its agent's, and that of the
-// repair between them (docs/states-*.md).
+// A situation is one in which a session can rest: a state of each machine, and the steps
+// that lead there. The machines are the session's, its agent's, and that of package compat
+// between them (docs/states-*.md).
 type situation struct {
 	name                   string
 	means                  string // for docs/faults.md
@@ -23,13 +23,13 @@ type situation struct {
 	sessions int // how many are served at once; 0 is the default
 	backlog  int // the agent's; 0 is the default
 
-	before func(s *stage) error // what is so when the client comes
-	reach  func(s *stage) error // from the connection to the situation
+	before func(s *testbed) error // before the client connects
+	reach  func(s *testbed) error // from the connection to the situation
 
 	// lead is what the agent says until the client is served, and finish is
 	// how the conversation then goes on to the end of a command.
-	lead   func(s *stage) error
-	finish func(s *stage) error
+	lead   func(s *testbed) error
+	finish func(s *testbed) error
 }
 
 // situations are all there are; transient says why the other states of the
@@ -40,21 +40,25 @@ var situations = []situation{
 		request: "Disconnected", agent: "Disconnected", compat: "-",
 		sessions: 1, lead: leaveNeighbour, finish: ask,
 	}, {
-		name: "dialling", means: "the agent's backlog is full",
-		request: "ConnectingToAgent", agent: "ConnectingToAgent", compat: "-",
-		backlog: 1, before: fillBacklog, reach: at("ConnectingToAgent"), lead: emptyBacklog, finish: ask,
+		name: "greeted", means: "the client has given no command, so the agent is not connected to",
+		request: "Ready", agent: "Disconnected", compat: "-",
+		reach: steps(hearGreeting, at("Ready")), finish: ask,
+	}, {
+		name: "dialling", means: "the client has given one, and the agent's backlog is full",
+		request: "WaitingForAgent", agent: "ConnectingToAgent", compat: "-",
+		backlog: 1, before: fillBacklog, reach: steps(command, at("WaitingForAgent")), lead: emptyBacklog, finish: ask,
 	}, {
 		name: "ungreeted", means: "the agent has accepted and not greeted",
-		request: "ConnectingToAgent", agent: "WaitingForAgent", compat: "-",
-		reach: steps(at("ConnectingToAgent"), acceptClient), lead: leadIn, finish: ask,
+		request: "WaitingForAgent", agent: "WaitingForAgent", compat: "-",
+		reach: steps(command, acceptClient), lead: leadIn, finish: ask,
 	}, {
 		name: "unproved", means: "the agent has greeted and not said whether the connection is restricted",
-		request: "ConnectingToAgent", agent: "WaitingForAgent", compat: "-",
-		reach: steps(acceptClient, agentSays(greeting), agentHears("GETINFO restricted\n")), lead: agentSays("OK\n"), finish: ask,
+		request: "WaitingForAgent", agent: "WaitingForAgent", compat: "-",
+		reach: steps(command, acceptClient, agentSays(greeting), agentHears("GETINFO restricted\n")), lead: agentSays("OK\n"), finish: ask,
 	}, {
-		name: "no agent", means: "none could be reached, and the client was greeted all the same",
+		name: "no agent", means: "none can be reached, and the client was greeted all the same",
 		request: "Ready", agent: "Disconnected", compat: "-",
-		before: dismissAgent, reach: steps(clientHears(greeting), at("Ready")), finish: askNobody,
+		before: dismissAgent, reach: steps(hearGreeting, at("Ready")), finish: askNobody,
 	}, {
 		name: "idle", means: "between two commands",
 		request: "Ready", agent: "Ready", compat: "Passing",
@@ -96,7 +100,7 @@ var situations = []situation{
 		name: "after BYE", means: "the agent has answered it and not yet closed",
 		request: "Ready", agent: "Ready", compat: "Passing",
 		reach:  steps(pending("BYE\n"), answer("OK closing connection\n"), at("Ready")),
-		finish: func(s *stage) error { s.agent.close(); return s.client.ended(aSecond) },
+		finish: func(s *testbed) error { s.agent.close(); return s.client.ended(aSecond) },
 	}, {
 		name: "KEYINFO", means: "the agent has a KEYINFO, which it may not answer",
 		request: "WaitingForAgent", agent: "WaitingForAgent", compat: "KeyinfoSent",
@@ -122,11 +126,12 @@ var situations = []situation{
 	},
 }
 
-// transient are the states that no session rests in, with the reason.
+// transient are the states in which no session rests, with the reason.
 var transient = map[string]map[string]string{
 	"request": {
-		"SendingToAgent": "a command, or the end of an answer, fits the socket: the agent has taken all before it",
-		"Error":          "left in the step that led there", "Closing": "left in the step that led there",
+		"SendingToAgent":    "a command, or the end of an answer, fits the socket: the agent has taken all before it",
+		"ConnectingToAgent": "left in the step that led there: the agent is connected to at the first command",
+		"Error":             "left in the step that led there", "Closing": "left in the step that led there",
 		"Fatal": "final: nothing is left to be released, or it cannot be",
 	},
 	"agent": {
@@ -145,8 +150,8 @@ const (
 	forbidden = "ERR 67109115 Forbidden <GPG Agent>\n"
 )
 
-// What a client says that runs ahead, and the beginning of an answer of which
-// the machines pass on a part.
+// What a client sends that does not wait for answers, and the beginning of an answer of
+// which the machines pass on a part.
 const (
 	aheadCommand  = "NOP xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n"
 	aheadCommands = 2 * assuan.BulkSize / len(aheadCommand)
@@ -154,8 +159,8 @@ const (
 
 var longAnswer = strings.Repeat("D "+strings.Repeat("x", 997)+"\n", 5)
 
-func steps(each ...func(*stage) error) func(*stage) error {
-	return func(s *stage) error {
+func steps(each ...func(*testbed) error) func(*testbed) error {
+	return func(s *testbed) error {
 		for _, step := range each {
 			if err := step(s); err != nil {
 				return err
@@ -165,42 +170,42 @@ func steps(each ...func(*stage) error) func(*stage) error {
 	}
 }
 
-func at(state string) func(*stage) error {
-	return func(s *stage) error { return s.rests(state) }
+func at(state string) func(*testbed) error {
+	return func(s *testbed) error { return s.rests(state) }
 }
 
-func clientSays(text string) func(*stage) error {
-	return func(s *stage) error { return s.client.send(text) }
+func clientSays(text string) func(*testbed) error {
+	return func(s *testbed) error { return s.client.send(text) }
 }
 
-func clientHears(text string) func(*stage) error {
-	return func(s *stage) error { return s.client.receive(text) }
+func clientHears(text string) func(*testbed) error {
+	return func(s *testbed) error { return s.client.receive(text) }
 }
 
-func clientHearsOK(s *stage) error {
+func clientHearsOK(s *testbed) error {
 	_, err := s.client.receiveUntil("OK\n")
 	return err
 }
 
-func agentSays(text string) func(*stage) error {
-	return func(s *stage) error { return s.say(text) }
+func agentSays(text string) func(*testbed) error {
+	return func(s *testbed) error { return s.say(text) }
 }
 
-func agentHears(text string) func(*stage) error {
-	return func(s *stage) error { return s.agent.receive(text) }
+func agentHears(text string) func(*testbed) error {
+	return func(s *testbed) error { return s.agent.receive(text) }
 }
 
 // answer has the agent say what the client then hears.
-func answer(text string) func(*stage) error {
-	return func(s *stage) error {
+func answer(text string) func(*testbed) error {
+	return func(s *testbed) error {
 		said := make(chan error, 1)
 		go func() { said <- s.say(text) }()
 		return errors.Join(s.hears(text), <-said)
 	}
 }
 
-// answerAll answers the command, and then all that were sent ahead.
-func answerAll(s *stage) error {
+// answerAll answers the command, and then all that were sent without waiting.
+func answerAll(s *testbed) error {
 	if err := s.say("OK\n"); err != nil {
 		return err
 	}
@@ -208,60 +213,78 @@ func answerAll(s *stage) error {
 	return s.hears(strings.Repeat("OK\n", 1+aheadCommands))
 }
 
-// refused has the agent forbid what is repaired then, unless it says something
-// else before: then it can answer, and what it says is passed on.
-func refused(then ...func(*stage) error) func(*stage) error {
-	return func(s *stage) error {
+// refused has the agent forbid a command, which compat then answers, unless the agent sends
+// something else first: then it can answer, and what it sends is passed on.
+func refused(then ...func(*testbed) error) func(*testbed) error {
+	return func(s *testbed) error {
 		if s.speech == behindAFlood {
 			return answer(forbidden)(s)
 		}
-		return steps(append([]func(*stage) error{agentSays(forbidden)}, then...)...)(s)
+		return steps(append([]func(*testbed) error{agentSays(forbidden)}, then...)...)(s)
 	}
 }
 
-func acceptClient(s *stage) (err error) {
+func acceptClient(s *testbed) (err error) {
 	s.agent, err = s.accept()
 	return err
 }
 
-// leadIn is what an agent says before a session is anybody's.
-func leadIn(s *stage) error {
+// leadIn is what an agent says before a session is the client's.
+func leadIn(s *testbed) error {
 	return steps(agentSays(greeting), agentHears("GETINFO restricted\n"), agentSays("OK\n"))(s)
 }
 
-// serve brings the client's session to its first command.
-func serve(s *stage) error {
+func hearGreeting(s *testbed) error {
+	if s.greeted {
+		return nil
+	}
 	s.greeted = true
-	return steps(acceptClient, leadIn, clientHears(greeting))(s)
+	return s.client.receive(greeting)
 }
 
-func pending(command string) func(*stage) error {
+// command has the client send a command, for which the session connects to the agent.
+func command(s *testbed) error {
+	if err := hearGreeting(s); err != nil || s.commanded {
+		return err
+	}
+	s.commanded = true
+	return s.client.send("NOP\n")
+}
+
+// answered has the agent, which has been proved, answer that command.
+func answered(s *testbed) error {
+	s.commanded = false
+	return steps(agentHears("NOP\n"), answer("OK\n"))(s)
+}
+
+// serve brings the client's session to its second command.
+func serve(s *testbed) error { return steps(command, acceptClient, leadIn, answered)(s) }
+
+func pending(command string) func(*testbed) error {
 	return steps(serve, clientSays(command), agentHears(command), at("WaitingForAgent"))
 }
 
-// ask has a client complete a command that was not yet served.
-func ask(s *stage) error {
-	if !s.greeted {
-		if err := s.client.receive(greeting); err != nil {
-			return err
-		}
+// ask has a client that was not served yet complete a command.
+func ask(s *testbed) error {
+	if s.agent == nil {
+		return serve(s)
 	}
-	return steps(clientSays("NOP\n"), agentHears("NOP\n"), answer("OK\n"))(s)
+	return steps(command, answered)(s)
 }
 
 // askNobody is what a client is told where there is no agent.
-func askNobody(s *stage) error {
-	return steps(clientSays("NOP\n"), clientHears("ERR 67108941 No agent running <GPG Agent>\n"),
-		func(s *stage) error { return s.client.ended(aSecond) })(s)
+func askNobody(s *testbed) error {
+	return steps(command, clientHears("ERR 67108941 No agent running <GPG Agent>\n"),
+		func(s *testbed) error { return s.client.ended(aSecond) })(s)
 }
 
-// leaveNeighbour makes room for one session, and leads it in.
-func leaveNeighbour(s *stage) error {
+// leaveNeighbour makes room for one session.
+func leaveNeighbour(s *testbed) error {
 	s.neighbour.close()
-	return steps(acceptClient, leadIn)(s)
+	return nil
 }
 
-func fillBacklog(s *stage) error {
+func fillBacklog(s *testbed) error {
 	for {
 		c, err := net.Dial("unix", s.socket)
 		if errors.Is(err, syscall.EAGAIN) {
@@ -275,7 +298,7 @@ func fillBacklog(s *stage) error {
 }
 
 // emptyBacklog is an agent that can accept again.
-func emptyBacklog(s *stage) error {
+func emptyBacklog(s *testbed) error {
 	for range s.fillers {
 		filler, err := s.accept()
 		if err != nil {
@@ -286,18 +309,18 @@ func emptyBacklog(s *stage) error {
 	return steps(acceptClient, leadIn)(s)
 }
 
-// dismissAgent ends the agent, but for what the neighbour has of it.
-func dismissAgent(s *stage) error { return s.agents.Close() }
+// dismissAgent ends the agent, except for its connection to the neighbour.
+func dismissAgent(s *testbed) error { return s.agents.Close() }
 
-func inquiry(s *stage) error { return answer("INQUIRE CIPHERTEXT\n")(s) }
+func inquiry(s *testbed) error { return answer("INQUIRE CIPHERTEXT\n")(s) }
 
-func deafAgent(s *stage) error {
+func deafAgent(s *testbed) error {
 	s.agent.setDeaf(true)
 	s.pour = s.client.pour(floodPiece)
 	return s.pour.stuck()
 }
 
-func undeafAgent(s *stage) error {
+func undeafAgent(s *testbed) error {
 	s.agent.setDeaf(false)
 	s.pour.end()
 	if err := s.client.send("END\n"); err != nil {
@@ -307,20 +330,20 @@ func undeafAgent(s *stage) error {
 	return err
 }
 
-func deafClient(s *stage) error {
+func deafClient(s *testbed) error {
 	s.client.setDeaf(true)
 	s.pour = s.agent.pour(floodPiece)
 	return s.pour.stuck()
 }
 
-func undeafClient(s *stage) error {
+func undeafClient(s *testbed) error {
 	s.client.setDeaf(false)
 	s.pour.end()
 	return nil
 }
 
 // asksForGrips waits until the local side is asked, and lets it wait.
-func asksForGrips(s *stage) error {
+func asksForGrips(s *testbed) error {
 	select {
 	case <-s.asked:
 		return nil
@@ -329,7 +352,7 @@ func asksForGrips(s *stage) error {
 	}
 }
 
-func nameGrip(s *stage) error {
+func nameGrip(s *testbed) error {
 	select {
 	case s.grips <- []string{grip}:
 		return nil
@@ -338,6 +361,6 @@ func nameGrip(s *stage) error {
 	}
 }
 
-func confirmGrip(s *stage) error {
+func confirmGrip(s *testbed) error {
 	return steps(agentHears("HAVEKEY "+grip+"\n"), agentSays("OK\n"), clientHearsOK)(s)
 }

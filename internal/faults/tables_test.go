@@ -12,29 +12,29 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/statedoc"
+	"gpg-bridge/internal/testkit/statedoc"
 )
 
-// expected is what must come of each pair: a line for each fault, and on it a
-// word of outcomes for each situation, in their order, between bars.
+// expected has the outcome of each pair: a line for each fault, and on it the word of an
+// outcome for each situation, in their order, between bars.
 const expected = `
-client closes        | later    | later    | later    | later    | ends     | ends     | ends     | left     | later    | ends     | ends     | given up | broken   | ends     | left     | left     | left     | left     | left
-client half-closes   | later    | later    | later    | later    | ends     | ends     | ends     | left     | later    | ends     | ends     | given up | left     | ends     | left     | left     | left     | left     | left
-client resets        | later    | later    | later    | later    | broken   | broken   | broken   | broken   | later    | broken   | broken   | given up | broken   | broken   | broken   | broken   | broken   | broken   | broken
-client sends garbage | later    | later    | later    | later    | garbled  | garbled  | garbled  | later    | later    | garbled  | garbled  | given up | later    | later    | later    | later    | later    | later    | later
-SSH channel closes   | later    | later    | later    | later    | ends     | ends     | ends     | left     | later    | ends     | ends     | given up | broken   | ends     | left     | left     | left     | left     | left
-SSH connection ends  | closed   | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut
-bridge ends          | closed   | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | ends     | shut     | shut     | shut     | shut     | shut
-agent closes         | no agent | no agent | no agent | no agent | served   | ends     | ends     | lost     | lost     | gone     | lost     | lost     | later    | ends     | lost     | lost     | lost     | later    | lost
-agent resets         | served   | no agent | no agent | no agent | served   | lost     | lost     | lost     | lost     | lost     | lost     | lost     | later    | lost     | lost     | lost     | lost     | later    | lost
-agent restarts       | served   | served   | no agent | no agent | served   | ends     | ends     | lost     | lost     | gone     | lost     | lost     | later    | ends     | lost     | lost     | lost     | later    | lost
-agent says garbage   | waits    | no agent | no agent | no agent | served   | refused  | refused  | refused  | refused  | refused  | refused  | given up | later    | refused  | refused  | refused  | refused  | later    | refused
-agent says 10 MB     | no agent | no agent | no agent | no agent | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served
-agent dribbles       | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served
-agent is silent      | waits    | no agent | no agent | no agent | served   | waits    | waits    | waits    | waits    | waits    | waits    | given up | waits    | waits    | waits    | waits    | waits    | waits    | waits
+client closes        | later    | ends     | left     | left     | left     | ends     | ends     | ends     | left     | later    | ends     | ends     | given up | broken   | ends     | left     | left     | left     | left     | left
+client half-closes   | later    | ends     | left     | left     | left     | ends     | ends     | ends     | left     | later    | ends     | ends     | given up | left     | ends     | left     | left     | left     | left     | left
+client resets        | later    | broken   | broken   | broken   | broken   | broken   | broken   | broken   | broken   | later    | broken   | broken   | given up | broken   | broken   | broken   | broken   | broken   | broken   | broken
+client sends garbage | later    | garbled  | later    | later    | later    | garbled  | garbled  | garbled  | later    | later    | garbled  | garbled  | given up | later    | later    | later    | later    | later    | later    | later
+SSH channel closes   | later    | ends     | left     | left     | left     | ends     | ends     | ends     | left     | later    | ends     | ends     | given up | broken   | ends     | left     | left     | left     | left     | left
+SSH connection ends  | closed   | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut      | cut
+bridge ends          | closed   | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | shut     | ends     | shut     | shut     | shut     | shut     | shut
+agent closes         | no agent | no agent | no agent | no agent | no agent | served   | ends     | ends     | lost     | lost     | gone     | lost     | lost     | later    | ends     | lost     | lost     | lost     | later    | lost
+agent resets         | served   | served   | no agent | no agent | no agent | served   | lost     | lost     | lost     | lost     | lost     | lost     | lost     | later    | lost     | lost     | lost     | lost     | later    | lost
+agent restarts       | served   | served   | served   | no agent | no agent | served   | ends     | ends     | lost     | lost     | gone     | lost     | lost     | later    | ends     | lost     | lost     | lost     | later    | lost
+agent says garbage   | waits    | served   | no agent | no agent | no agent | served   | refused  | refused  | refused  | refused  | refused  | refused  | given up | later    | refused  | refused  | refused  | refused  | later    | refused
+agent says 10 MB     | no agent | no agent | no agent | no agent | no agent | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served
+agent dribbles       | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served   | served
+agent is silent      | waits    | waits    | no agent | no agent | no agent | served   | waits    | waits    | waits    | waits    | waits    | waits    | given up | waits    | waits    | waits    | waits    | waits    | waits    | waits
 `
 
-// cell is a pair and what must come of it.
+// A cell is a pair and its outcome.
 type cell struct {
 	state situation
 	fault fault
@@ -75,19 +75,19 @@ func cells() ([]cell, error) {
 	return all, nil
 }
 
-// machines are the tables that the states come from, as their tests write them
-// down, and which of a situation's states is that machine's.
+// machines are the tables from which the states come, as their tests print them, and the
+// state of each machine in a situation.
 var machines = []struct {
 	name, title, golden string
 	of                  func(situation) string
 }{
 	{"request", "the session", "../../remoteside/testdata/transitions.golden", func(s situation) string { return s.request }},
 	{"agent", "its agent's", "../../agentside/testdata/transitions.golden", func(s situation) string { return s.agent }},
-	{"compat", "the repair", "../../remoteside/testdata/compat-transitions.golden", func(s situation) string { return s.compat }},
+	{"compat", "the repair", "../../remoteside/compat/testdata/transitions.golden", func(s situation) string { return s.compat }},
 }
 
-// TestEveryStateHasItsPlace: each state of each machine is one that a situation
-// is in, or has a reason why no session rests there; not both, and no other.
+// TestEveryStateHasItsPlace: each state of each machine either occurs in a situation, or has
+// a reason why no session rests there; not both, and there are no other states.
 func TestEveryStateHasItsPlace(t *testing.T) {
 	for _, m := range machines {
 		states := statesOf(t, m.golden)

@@ -6,19 +6,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"gpg-bridge/internal/usertext"
 )
 
 // A Dir is an open directory that belongs to the user of this process and that
-// nobody else may enter. What is done through it is done in that very directory,
-// whatever happens to its path. Its methods may be called from any goroutine.
+// nobody else may enter. Its methods work in that very directory, whatever happens to
+// its path, and may be called from any goroutine.
 type Dir struct {
 	root *os.Root
 	path string
 }
 
-// Open opens the directory at path, and makes it, 0700, where it is missing.
-// Its parent must exist. The error is an *InsecureError where another user could
-// look into it, or put something in its place.
+// Open opens the directory at path, and creates it, 0700, if it is missing. Its parent
+// must exist. The error is an *InsecureError if another user could look into the
+// directory, or replace it.
 func Open(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -40,7 +42,7 @@ func Open(path string) (*Dir, error) {
 	return openIn(above, filepath.Base(path))
 }
 
-// openIn opens, and makes, the directory called name in above.
+// openIn opens the directory called name in above, and creates it if it is missing.
 func openIn(above *os.Root, name string) (*Dir, error) {
 	path := filepath.Join(above.Name(), name)
 	if err := above.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -64,9 +66,9 @@ func openIn(above *os.Root, name string) (*Dir, error) {
 	return &Dir{root: root, path: path}, nil
 }
 
-// checkOpened judges the open directory. It must be the one that was seen: in
-// between it may have been exchanged for a link, which os.Root follows within
-// the parent.
+// checkOpened checks the open directory. It must be the one that was seen before it was
+// opened: it may have been replaced by a link meanwhile, which os.Root follows if it stays
+// within the parent.
 func checkOpened(root *os.Root, seen fs.FileInfo, path string) error {
 	info, err := root.Stat(".")
 	if err != nil {
@@ -83,13 +85,24 @@ func notADirectory(path string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		reason = "it is a symbolic link"
 	}
-	return &InsecureError{path, reason, "see who made it, and remove it: rm " + quoteForShell(path)}
+	return &InsecureError{path, reason, "see who made it, and remove it: rm " + usertext.ShellWord(path)}
 }
 
-// Path returns the directory's path, without links. Somebody who may write to
-// a directory above could lead it elsewhere; Open has seen to it that only root
-// and the user may.
+// Path returns the directory's path, without links. Whoever may write to a directory
+// above could make it lead elsewhere; Open has made sure that only root and the user
+// may.
 func (d *Dir) Path() string { return d.path }
+
+// IsThere reports whether the directory is still the one at its path. A clean-up of
+// temporary files, or the end of a log-in, may have removed it.
+func (d *Dir) IsThere() bool {
+	opened, err := d.root.Stat(".")
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(d.path)
+	return err == nil && os.SameFile(opened, named)
+}
 
 // Close closes the directory. What was opened through it stays open.
 func (d *Dir) Close() error { return d.root.Close() }

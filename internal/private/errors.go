@@ -1,12 +1,9 @@
 package private
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
-// An InsecureError says that something of ours is, or could be, in the hands of
-// another user, and was not used.
+// An InsecureError says that a file or directory was not used, because another user
+// controls it, or could.
 type InsecureError struct {
 	Path   string
 	Reason string // "it belongs to user 1000"
@@ -20,7 +17,7 @@ func (e *InsecureError) Error() string {
 // Hint says what to do.
 func (e *InsecureError) Hint() string { return e.Advice }
 
-// A SocketPathError says that a socket's path is longer than the system takes.
+// A SocketPathError says that a socket's path is longer than the system allows.
 type SocketPathError struct {
 	Path string
 	Max  int // bytes
@@ -34,6 +31,3 @@ func (e *SocketPathError) Error() string {
 func (e *SocketPathError) Hint() string {
 	return "set XDG_RUNTIME_DIR or TMPDIR to a directory with a shorter name"
 }
-
-// quoteForShell quotes for a POSIX shell: advice is made to be pasted.
-func quoteForShell(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

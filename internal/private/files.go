@@ -9,17 +9,19 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"gpg-bridge/internal/usertext"
 )
 
-// maxSocketPath is what fits into sun_path beside its NUL: 107 bytes on Linux,
-// 103 on macOS (unix(7), unix(4)).
+// maxSocketPath is the room in sun_path before its NUL: 107 bytes on Linux, 103 on macOS
+// (unix(7), unix(4)).
 const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// ErrTooLong says that a file is longer than its reader takes.
+// ErrTooLong says that a file is longer than its reader allows.
 var ErrTooLong = errors.New("the file is too long")
 
-// Write puts data into the file called name, 0600, in the place of what was
-// there: a reader finds the old content or the new.
+// Write replaces the content of the file called name, 0600, atomically: a reader finds the
+// old content or the new.
 func (d *Dir) Write(name string, data []byte) error {
 	temporary := name + "." + rand.Text()
 	file, err := d.Create(temporary)
@@ -38,14 +40,14 @@ func (d *Dir) Write(name string, data []byte) error {
 	return nil
 }
 
-// Create makes a new file called name, 0600, open for writing. The error is
-// fs.ErrExist where there is one, a symbolic link among them.
+// Create creates a file called name, 0600, and opens it for writing. The error is
+// fs.ErrExist if there is one, or a symbolic link.
 func (d *Dir) Create(name string) (*os.File, error) {
 	return d.open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 }
 
-// Append opens the file called name for appending, and makes it, 0600, where it
-// is missing.
+// Append opens the file called name for appending, and creates it, 0600, if it is
+// missing.
 func (d *Dir) Append(name string) (*os.File, error) {
 	file, err := d.open(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 	if !errors.Is(err, fs.ErrExist) {
@@ -54,8 +56,19 @@ func (d *Dir) Append(name string) (*os.File, error) {
 	return d.open(name, os.O_WRONLY|os.O_APPEND)
 }
 
-// Read returns the content of the file called name. The error is fs.ErrNotExist
-// where there is none, and ErrTooLong where it has more than limit bytes.
+// Empty empties the file called name, which must exist. It opens the file anew for that:
+// on Windows, a handle for appending cannot shorten the file (it has FILE_APPEND_DATA
+// without FILE_WRITE_DATA).
+func (d *Dir) Empty(name string) error {
+	file, err := d.open(name, os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Truncate(0), file.Close())
+}
+
+// Read returns the content of the file called name. The error is fs.ErrNotExist if there
+// is none, and ErrTooLong if it has more than limit bytes.
 func (d *Dir) Read(name string, limit int64) ([]byte, error) {
 	file, err := d.open(name, os.O_RDONLY)
 	if err != nil {
@@ -85,7 +98,7 @@ func (d *Dir) Remove(name string) error {
 }
 
 // SocketPath returns the path of a Unix socket called name, to listen on or to
-// connect to. The error is a *SocketPathError where it is too long.
+// connect to. The error is a *SocketPathError if it is too long.
 func (d *Dir) SocketPath(name string) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -99,10 +112,10 @@ func (d *Dir) SocketPath(name string) (string, error) {
 
 func (d *Dir) pathOf(name string) string { return filepath.Join(d.path, name) }
 
-// open opens a file and judges it: it must be a regular one, of the user's
-// alone, and no symbolic link; os.Root would follow one to another file of the
-// directory. Nobody but the user's own processes can change what is there
-// between the two looks. A FIFO does not hold the open up.
+// open opens a file and checks it: it must be a regular one, the user's and closed to
+// others, and no symbolic link; os.Root would follow one to another file of the
+// directory. Between the two checks only the user's own processes can change what is
+// there. A FIFO does not block it.
 func (d *Dir) open(name string, flag int) (*os.File, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -134,10 +147,10 @@ func (d *Dir) checkFile(file *os.File, name string) error {
 
 func (d *Dir) notAFile(name string) error {
 	path := d.pathOf(name)
-	return &InsecureError{path, "it is a link, a device or a directory, and should be a file", "remove it: rm " + quoteForShell(path)}
+	return &InsecureError{path, "it is a link, a device or a directory, and should be a file", "remove it: rm " + usertext.ShellWord(path)}
 }
 
-// checkName: one element of a path.
+// checkName returns an error unless name is a single element of a path.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || filepath.Base(name) != name || !filepath.IsLocal(name) {
 		return fmt.Errorf("private file: %q is not the name of a file", name)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // neighbour is another user of this machine: nobody.
@@ -28,7 +28,7 @@ const neighbour = 65534
 func asNeighbour(t *testing.T, script string, args ...string) (said string, ok bool) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		testenv.Missing(t, "not root: nobody else can be played")
+		env.Missing(t, "not root: nobody else can be played")
 	}
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Dir = "/"
@@ -37,17 +37,17 @@ func asNeighbour(t *testing.T, script string, args ...string) (said string, ok b
 	return string(out), err == nil
 }
 
-// shared is a directory as /tmp is.
+// shared returns a directory like /tmp.
 func shared(t *testing.T) string {
 	t.Helper()
-	dir := testenv.ShortDir(t)
+	dir := env.ShortDir(t)
 	require.NoError(t, os.Chmod(dir, 0o777|os.ModeSticky))
 	return dir
 }
 
-// Who comes first does not get our directory, whatever he puts there.
+// A neighbour who comes first does not get our directory, whatever they put there.
 func TestNeighbourWasThereFirst(t *testing.T) {
-	victim := filepath.Join(testenv.ShortDir(t), "mine") // what a link could lead to
+	victim := filepath.Join(env.ShortDir(t), "mine") // what a link could lead to
 	require.NoError(t, os.Mkdir(victim, 0o700))
 	for name, c := range map[string]struct{ script, reason string }{
 		"directory":         {`mkdir -m 700 "$1"`, "it belongs to user 65534"},
@@ -72,7 +72,7 @@ func TestNeighbourWasThereFirst(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// What is ours cannot be listed, read, written, exchanged or connected to.
+// A neighbour cannot list, read, write, replace or connect to what is ours.
 func TestNeighbourFindsItClosed(t *testing.T) {
 	d := open(t, filepath.Join(shared(t), "d"))
 	require.NoError(t, d.Write("secret", []byte("precious")))
@@ -81,7 +81,7 @@ func TestNeighbourFindsItClosed(t *testing.T) {
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	defer l.Close()
-	testenv.Tool(t, "socat")
+	env.Tool(t, "socat")
 	for name, script := range map[string]string{
 		"list":    `ls "$1"`,
 		"read":    `cat "$1/secret"`,
@@ -105,7 +105,7 @@ func TestNeighbourFindsItClosed(t *testing.T) {
 	require.Equal(t, "precious", string(data))
 }
 
-// A directory that others could have exchanged is none of ours.
+// A directory that others could have replaced is not used.
 func TestPlacesThatAreNotSafe(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode   os.FileMode
@@ -119,9 +119,9 @@ func TestPlacesThatAreNotSafe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if os.Geteuid() != 0 && c.uid == neighbour {
-				testenv.Missing(t, "not root: nothing can be given away")
+				env.Missing(t, "not root: nothing can be given away")
 			}
-			place := filepath.Join(testenv.ShortDir(t), "place")
+			place := filepath.Join(env.ShortDir(t), "place")
 			require.NoError(t, os.MkdirAll(filepath.Join(place, "sub"), 0o700))
 			require.NoError(t, os.Chown(place, c.uid, -1))
 			require.NoError(t, os.Chmod(place, c.mode))
@@ -133,19 +133,18 @@ func TestPlacesThatAreNotSafe(t *testing.T) {
 	}
 }
 
-// A directory of ours that others may enter was not made by us.
+// A directory of the user's that others may enter is not used.
 func TestOwnDirectoryThatIsOpen(t *testing.T) {
-	path := filepath.Join(testenv.ShortDir(t), "d")
+	path := filepath.Join(env.ShortDir(t), "d")
 	require.NoError(t, os.Mkdir(path, 0o750))
 	_, err := Open(path)
 	requireInsecure(t, err, path, "others may use it")
 }
 
-// Files that are not as we make them are not touched, and a FIFO holds nothing
-// up.
+// Files that are not as we create them are not touched, and a FIFO does not block.
 func TestFilesThatAreNotOurs(t *testing.T) {
-	d := open(t, filepath.Join(testenv.ShortDir(t), "d"))
-	outside := filepath.Join(testenv.ShortDir(t), "outside")
+	d := open(t, filepath.Join(env.ShortDir(t), "d"))
+	outside := filepath.Join(env.ShortDir(t), "outside")
 	require.NoError(t, os.WriteFile(outside, []byte("precious"), 0o600))
 	require.NoError(t, d.Write("file", []byte("ours")))
 	in := func(name string) string { return filepath.Join(d.Path(), name) }
@@ -178,9 +177,9 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 	require.Equal(t, "precious", string(data))
 }
 
-// The directory may lose its path; what is done through it stays in it.
+// The directory may be moved away from its path; its methods go on working in it.
 func TestMovedDirectory(t *testing.T) {
-	place := testenv.ShortDir(t)
+	place := env.ShortDir(t)
 	d := open(t, filepath.Join(place, "d"))
 	require.NoError(t, os.Rename(d.Path(), d.Path()+".moved"))
 	require.NoError(t, os.Mkdir(d.Path(), 0o777))
@@ -189,10 +188,10 @@ func TestMovedDirectory(t *testing.T) {
 	require.FileExists(t, filepath.Join(place, "d.moved", "a"))
 }
 
-// Somebody who exchanges a directory for a link, and back, as fast as he can,
-// never gets us to use the one behind the link.
+// Somebody who replaces a directory by a link and back, as fast as they can, never makes us
+// use the one that the link leads to.
 func TestExchangeRace(t *testing.T) {
-	place := testenv.ShortDir(t)
+	place := env.ShortDir(t)
 	trap, path := filepath.Join(place, "trap"), filepath.Join(place, "d")
 	require.NoError(t, os.Mkdir(trap, 0o700))
 	stop := make(chan struct{})
@@ -227,7 +226,7 @@ func TestExchangeRace(t *testing.T) {
 }
 
 func TestRuntime(t *testing.T) {
-	place := testenv.ShortDir(t)
+	place := env.ShortDir(t)
 	mine, others := filepath.Join(place, "mine"), filepath.Join(place, "open")
 	require.NoError(t, os.Mkdir(mine, 0o700))
 	require.NoError(t, os.Mkdir(others, 0o755))
@@ -246,9 +245,9 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-// A process of another's is known at both ends of a socket.
+// Another user's process is recognized from either end of a socket.
 func TestPeer(t *testing.T) {
-	testenv.Tool(t, "socat")
+	env.Tool(t, "socat")
 	dir := shared(t)
 	ours := filepath.Join(dir, "ours")
 	l, err := net.Listen("unix", ours)
@@ -281,7 +280,7 @@ func TestPeer(t *testing.T) {
 	require.NoError(t, CheckPeer(nil))
 }
 
-// listenAsNeighbour is a socket of another user's, which says that it listens.
+// listenAsNeighbour makes another user listen at a socket.
 func listenAsNeighbour(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "his")

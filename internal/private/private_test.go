@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 func open(t *testing.T, path string) *Dir {
@@ -22,8 +22,8 @@ func open(t *testing.T, path string) *Dir {
 	return d
 }
 
-// requireInsecure: err says so, of this path, for a reason that holds text, and
-// what to do.
+// requireInsecure checks that err is an *InsecureError for this path, with text in its
+// reason and with advice.
 func requireInsecure(t *testing.T, err error, path, text string) {
 	t.Helper()
 	var insecure *InsecureError
@@ -34,7 +34,7 @@ func requireInsecure(t *testing.T, err error, path, text string) {
 }
 
 func TestFiles(t *testing.T) {
-	d := open(t, filepath.Join(testenv.ShortDir(t), "d"))
+	d := open(t, filepath.Join(env.ShortDir(t), "d"))
 	_, err := d.Read("a", 10)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoError(t, d.Write("a", []byte("one")))
@@ -55,6 +55,15 @@ func TestFiles(t *testing.T) {
 	data, err = d.Read("a", 100)
 	require.NoError(t, err)
 	require.Equal(t, "two and more", string(data))
+	file, err := d.Append("a") // on Windows it could not do it itself
+	require.NoError(t, err)
+	require.NoError(t, d.Empty("a"))
+	_, err = file.WriteString("again")
+	require.NoError(t, errors.Join(err, file.Close()))
+	data, err = d.Read("a", 100)
+	require.NoError(t, err)
+	require.Equal(t, "again", string(data))
+	require.ErrorIs(t, d.Empty("none"), fs.ErrNotExist)
 	require.NoError(t, d.Remove("a"))
 	require.NoError(t, d.Remove("a"))
 	left, err := os.ReadDir(d.Path())
@@ -64,7 +73,7 @@ func TestFiles(t *testing.T) {
 
 // A reader never sees half of what is written.
 func TestWriteIsWhole(t *testing.T) {
-	d := open(t, filepath.Join(testenv.ShortDir(t), "d"))
+	d := open(t, filepath.Join(env.ShortDir(t), "d"))
 	require.NoError(t, d.Write("a", []byte(strings.Repeat("0", 8000))))
 	var writers sync.WaitGroup
 	for i := range 4 {
@@ -85,7 +94,7 @@ func TestWriteIsWhole(t *testing.T) {
 }
 
 func TestNamesAreNoPaths(t *testing.T) {
-	d := open(t, filepath.Join(testenv.ShortDir(t), "d"))
+	d := open(t, filepath.Join(env.ShortDir(t), "d"))
 	for _, name := range []string{"", ".", "..", "../x", "a/b", "/etc/passwd", "a/"} {
 		require.Error(t, d.Write(name, nil), "%q", name)
 		require.Error(t, d.Remove(name), "%q", name)
@@ -97,7 +106,7 @@ func TestNamesAreNoPaths(t *testing.T) {
 }
 
 func TestSocketPath(t *testing.T) {
-	d := open(t, filepath.Join(testenv.ShortDir(t), "d"))
+	d := open(t, filepath.Join(env.ShortDir(t), "d"))
 	room := maxSocketPath - len(d.Path()) - 1
 	path, err := d.SocketPath(strings.Repeat("s", room))
 	require.NoError(t, err)
@@ -109,6 +118,6 @@ func TestSocketPath(t *testing.T) {
 }
 
 func TestParentMustExist(t *testing.T) {
-	_, err := Open(filepath.Join(testenv.ShortDir(t), "no", "d"))
+	_, err := Open(filepath.Join(env.ShortDir(t), "no", "d"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

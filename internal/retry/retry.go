@@ -1,4 +1,4 @@
-// Package retry says when to try again: after a delay that grows, or at once
+// Package retry decides when to try again: after a delay that grows, or at once
 // when the machine wakes up.
 package retry
 
@@ -10,10 +10,24 @@ import (
 
 // A Backoff gives growing delays: each is drawn from the upper half of a span
 // that doubles from Min to Max, so that many clients of one host do not come
-// back together. The zero value of the rest is ready.
+// back together.
 type Backoff struct {
 	Min, Max time.Duration
-	span     time.Duration
+
+	// Steady is how long a success has to hold for the delay after it to be a short one
+	// again: one that ends sooner is just another failure. HeldSince alone uses it.
+	Steady time.Duration
+
+	span time.Duration // that the last delay was drawn from
+}
+
+// ReconnectMin is the least time between two connections to a host.
+const ReconnectMin = time.Second
+
+// Reconnecting is for connections to a host. One that has held for a minute makes the next
+// loss a first one.
+func Reconnecting() Backoff {
+	return Backoff{Min: ReconnectMin, Max: time.Minute, Steady: time.Minute}
 }
 
 // Next returns the delay before the next try.
@@ -25,8 +39,16 @@ func (b *Backoff) Next() time.Duration {
 // Reset makes the next delay a short one.
 func (b *Backoff) Reset() { b.span = 0 }
 
-// Sleep waits for d, less if wake is signalled, and returns ctx's cause when
-// ctx ends first.
+// HeldSince makes the next delay a short one if a success, which came at start and ends
+// now, has held for longer than Steady. A zero start means that there was none.
+func (b *Backoff) HeldSince(start time.Time) {
+	if !start.IsZero() && time.Since(start) > b.Steady {
+		b.Reset()
+	}
+}
+
+// Sleep waits for d, or until wake is signalled. It returns ctx's cause if ctx ends
+// first.
 func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -40,25 +62,29 @@ func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 }
 
 const (
-	lookEvery = 5 * time.Second
-	// jump is how much longer than one look something must have taken.
+	checkInterval = 5 * time.Second
+	// jump is how far the clocks must be off between two checks.
 	jump = 10 * time.Second
 )
 
-// Resumed signals, until ctx ends, each time that the machine has slept, or that
-// this process was stopped for long; at the latest lookEvery afterwards. The
-// channel holds one signal. done is closed when its goroutine has ended.
-func Resumed(ctx context.Context) (resumed <-chan struct{}, done <-chan struct{}) {
+// Resumed signals each time that the machine has slept, or that this process was stopped for
+// long; at the latest checkInterval afterwards. The channel holds one signal. The caller calls
+// stop, which returns when no more comes.
+func Resumed(ctx context.Context) (resumed <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	signals, ended := make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
 		watchClocks(ctx, signals, slept)
 	}()
-	return signals, ended
+	return signals, func() {
+		cancel()
+		<-ended
+	}
 }
 
 func watchClocks(ctx context.Context, signals chan<- struct{}, slept func(wall, monotonic time.Duration) bool) {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for last := time.Now(); ; {
 		select {
@@ -77,12 +103,13 @@ func watchClocks(ctx context.Context, signals chan<- struct{}, slept func(wall, 
 	}
 }
 
-// slept tells by how far the two clocks of a time.Time went between two looks.
-// While the machine sleeps, Go's monotonic clock stands still on Linux
-// (CLOCK_MONOTONIC) and macOS (mach_absolute_time): the wall clock is ahead then.
-// A correction of the wall clock by so much wakes nobody but us. On Windows the
-// monotonic clock goes on (InterruptTime of KUSER_SHARED_DATA), as it does
-// everywhere while the process is stopped: the look is late then.
+// slept reports whether the machine has slept or the process was stopped, from how far
+// the two clocks of a time.Time have advanced between two checks. While the machine
+// sleeps, Go's monotonic clock stands still on Linux (CLOCK_MONOTONIC) and macOS
+// (mach_absolute_time), so the wall clock gets ahead. If that was merely set, one try is
+// made too early. On Windows the monotonic clock goes on (InterruptTime of
+// KUSER_SHARED_DATA), as everywhere while the process is stopped: the check is late
+// then.
 func slept(wall, monotonic time.Duration) bool {
-	return wall-monotonic > jump || monotonic > lookEvery+jump
+	return wall-monotonic > jump || monotonic > checkInterval+jump
 }

@@ -26,6 +26,30 @@ func TestBackoffGrowsToItsLimit(t *testing.T) {
 	}
 }
 
+func TestBackoffAfterASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := Backoff{Min: time.Second, Max: time.Minute, Steady: time.Minute}
+		grow := func() {
+			for range 10 {
+				b.Next()
+			}
+		}
+		grow()
+		b.HeldSince(time.Time{})
+		require.GreaterOrEqual(t, b.Next(), time.Minute/2, "there was no success")
+
+		start := time.Now()
+		time.Sleep(time.Minute)
+		b.HeldSince(start)
+		require.GreaterOrEqual(t, b.Next(), time.Minute/2, "it did not hold for long enough")
+
+		time.Sleep(1)
+		b.HeldSince(start)
+		require.LessOrEqual(t, b.Next(), time.Second)
+		require.LessOrEqual(t, b.Next(), 2*time.Second, "and it grows again")
+	})
+}
+
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -55,26 +79,26 @@ func TestResumed(t *testing.T) {
 		}()
 		start := time.Now()
 		<-signals
-		require.Equal(t, 3*lookEvery, time.Since(start))
-		time.Sleep(10*lookEvery + time.Second) // the signals that nobody takes are one
+		require.Equal(t, 3*checkInterval, time.Since(start))
+		time.Sleep(10*checkInterval + time.Second) // the signals that nobody takes are one
 		<-signals
 		cancel()
 		<-ended
 		require.Zero(t, len(signals))
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	resumed, done := Resumed(ctx)
+	resumed, stop := Resumed(ctx)
 	cancel()
-	<-done
+	stop()
 	require.Zero(t, len(resumed))
 }
 
 func TestSlept(t *testing.T) {
-	require.False(t, slept(lookEvery, lookEvery))
-	require.False(t, slept(2*lookEvery, 2*lookEvery), "a busy machine")
-	require.False(t, slept(lookEvery+time.Second, lookEvery), "a small correction")
-	require.False(t, slept(-time.Hour, lookEvery), "a clock set back")
-	require.True(t, slept(time.Hour, lookEvery), "on Linux and macOS")
+	require.False(t, slept(checkInterval, checkInterval))
+	require.False(t, slept(2*checkInterval, 2*checkInterval), "a busy machine")
+	require.False(t, slept(checkInterval+time.Second, checkInterval), "a small correction")
+	require.False(t, slept(-time.Hour, checkInterval), "a clock set back")
+	require.True(t, slept(time.Hour, checkInterval), "on Linux and macOS")
 	require.True(t, slept(time.Hour, time.Hour), "on Windows, or stopped")
 	require.True(t, slept(0, time.Hour), "a virtual machine whose wall clock was stopped too")
 }

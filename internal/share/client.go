@@ -1,47 +1,24 @@
 package share
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"time"
+
+	"gpg-bridge/internal/private"
 )
 
-// maxStatus bounds a status's line, in bytes.
-const maxStatus = 64 << 10
-
-// The waits of a process that finds the lock taken and nobody listening yet, or
-// not any more.
+// The shortest and the longest pause of a process that finds the lock taken while nobody
+// listens yet, or any more.
 const (
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 200 * time.Millisecond
 )
 
-// A Lease is a connection to a target's bridge, which is needed for as long as
-// it is open. It ends with the context that it was asked for with, and with this
-// process.
-type Lease struct {
-	conn   net.Conn
-	free   func() bool // of the context
-	lines  *bufio.Reader
-	ending Ending // as it was said last; owned by Next
-}
-
-// Lease asks the target's bridge to stay. The error is ErrNobody if there is none.
-func (d *Dir) Lease(ctx context.Context, id string) (*Lease, error) {
-	return d.open(ctx, id, askLease)
-}
-
-// Watch is a Lease for which no bridge stays.
-func (d *Dir) Watch(ctx context.Context, id string) (*Lease, error) {
-	return d.open(ctx, id, askWatch)
-}
-
-// Status asks the target's bridge once; so do the others, for something. The
-// error is ErrNobody if there is none.
+// Status asks the target's bridge for its status. The error is ErrNobody if there is no
+// bridge, and a *SilentError if it does not answer, as for all requests below.
 func (d *Dir) Status(ctx context.Context, id string) (Status, error) {
 	return d.once(ctx, id, askStatus)
 }
@@ -49,18 +26,18 @@ func (d *Dir) Status(ctx context.Context, id string) (Status, error) {
 // Pin makes the bridge stay without leases.
 func (d *Dir) Pin(ctx context.Context, id string) (Status, error) { return d.once(ctx, id, askPin) }
 
-// Yield ends a bridge that is not up, and returns when its process lets another
-// take its place. Status tells when it was up instead.
+// Yield ends a bridge that is not settled, and returns when another process can take its
+// place. If the Status that it returns is not Stopping, the bridge stays.
 func (d *Dir) Yield(ctx context.Context, id string) (Status, error) {
 	return d.end(ctx, id, askYield)
 }
 
-// Replace is Yield for a bridge that may be up.
+// Replace is Yield for a bridge that may be settled.
 func (d *Dir) Replace(ctx context.Context, id string) (Status, error) {
 	return d.end(ctx, id, askReplace)
 }
 
-// Stop takes a bridge down and returns when it has gone. Those that used it get
+// Stop takes a bridge down and returns when it has ended. The Leases of others return
 // ErrTakenDown.
 func (d *Dir) Stop(ctx context.Context, id string) (Status, error) { return d.end(ctx, id, askStop) }
 
@@ -80,20 +57,30 @@ func (d *Dir) end(ctx context.Context, id string, ask verb) (Status, error) {
 	return status, context.Cause(ctx)
 }
 
-// Ensure returns a lease of the target's bridge. Where there is none it calls
-// start, which is to make a process that calls Hold, and tries again: another
-// process may have been quicker.
+// Ensure returns a lease of the target's bridge. If there is none it calls start, which
+// must start a process that calls Hold, and tries again: another process may have been
+// quicker. The error is a *SilentError if a process has the lock but does not listen.
 func (d *Dir) Ensure(ctx context.Context, id string, start func(context.Context) error) (*Lease, error) {
+	var unheard time.Time // since when the lock is held and nobody listens
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		lease, err := d.Lease(ctx, id)
 		if !errors.Is(err, ErrNobody) {
 			return lease, err
 		}
-		if err := d.startIfFree(ctx, id, start); err != nil {
+		held, err := d.startIfFree(ctx, id, start)
+		if err != nil {
 			return nil, err
 		}
 		if lease, err := d.Lease(ctx, id); !errors.Is(err, ErrNobody) {
 			return lease, err
+		}
+		switch {
+		case !held:
+			unheard = time.Time{}
+		case unheard.IsZero():
+			unheard = time.Now()
+		case time.Since(unheard) > maxVacancy:
+			return nil, d.Silent(id)
 		}
 		select {
 		case <-time.After(retry):
@@ -103,36 +90,36 @@ func (d *Dir) Ensure(ctx context.Context, id string, start func(context.Context)
 	}
 }
 
-// startIfFree starts nothing where the lock is held: that process is about to
-// listen, or about to end.
-func (d *Dir) startIfFree(ctx context.Context, id string, start func(context.Context) error) error {
+// startIfFree calls start, unless the lock is held: that process is about to listen, or
+// about to end.
+func (d *Dir) startIfFree(ctx context.Context, id string, start func(context.Context) error) (held bool, err error) {
 	lock, err := d.lock(id)
 	switch {
 	case errors.Is(err, ErrHeld):
-		return nil
+		return true, nil
 	case err != nil:
-		return err
+		return false, err
 	}
 	if err := lock.Close(); err != nil {
-		return err
+		return false, err
 	}
-	return start(ctx)
+	return false, start(ctx)
 }
 
-func (d *Dir) open(ctx context.Context, id string, ask verb) (*Lease, error) {
-	if !idForm.MatchString(id) {
-		return nil, badID(id)
+// checkDialed returns a connection that dial made, if it is to a process of the user's. err
+// is why there is none.
+func checkDialed(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, ErrNobody
 	}
-	conn, err := d.dial(ctx, id)
-	if err != nil {
+	if err := private.CheckPeer(conn); err != nil {
+		_ = conn.Close()
 		return nil, err
 	}
-	if err := send(conn, request{Version, ask}); err != nil {
-		_ = conn.Close()
-		return nil, ErrNobody // it was about to end
-	}
-	free := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return &Lease{conn: conn, free: free, lines: bufio.NewReaderSize(conn, 4096)}, nil
+	return conn, nil
 }
 
 func (d *Dir) once(ctx context.Context, id string, ask verb) (Status, error) {
@@ -141,47 +128,10 @@ func (d *Dir) once(ctx context.Context, id string, ask verb) (Status, error) {
 		return Status{}, err
 	}
 	defer lease.Close()
-	_ = lease.conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	return lease.Next()
 }
 
-// Next waits for the next status; the first is there at once. The error is
-// ErrNobody when the bridge has ended, ErrTakenDown among them, or the Lease is
-// closed or its context over.
-func (l *Lease) Next() (Status, error) {
-	var line []byte
-	for {
-		part, err := l.lines.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull) && len(line) < maxStatus:
-			continue
-		case err != nil && l.ending == TakenDown:
-			return Status{}, ErrTakenDown
-		case err != nil:
-			return Status{}, ErrNobody
-		}
-		break
-	}
-	var status Status
-	if err := json.Unmarshal(line, &status); err != nil {
-		return Status{}, fmt.Errorf("the bridge's status: %w", err)
-	}
-	if status.Version != Version {
-		return Status{}, &VersionError{status.Version}
-	}
-	l.ending = status.Ending
-	return status, nil
-}
-
-// Close gives the bridge back. It may be called from any goroutine, and ends a
-// Next that is waiting.
-func (l *Lease) Close() error {
-	l.free()
-	return l.conn.Close()
-}
-
-// A VersionError says that the bridge is one of another version of gpg-bridge.
+// A VersionError says that the bridge's process is another version of gpg-bridge.
 type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {

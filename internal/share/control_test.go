@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 // page is docs/control.md.
@@ -35,7 +35,7 @@ func section(t *testing.T, heading string) string {
 	return section
 }
 
-// firstCells are what stands in backquotes in the first column of the tables.
+// firstCells are the words in backquotes in the first column of the tables.
 func firstCells(text string) []string {
 	var cells []string
 	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` ").FindAllStringSubmatch(text, -1) {
@@ -44,8 +44,7 @@ func firstCells(text string) []string {
 	return cells
 }
 
-// fieldsOf are the names that a type has in JSON, and the column that says what
-// they are.
+// fieldsOf are the names of a type's fields in JSON, and the column for their types.
 func fieldsOf(typ reflect.Type, prefix string) (rows []string) {
 	for i := range typ.NumField() {
 		field := typ.Field(i)
@@ -95,7 +94,7 @@ func TestStatusIsDocumented(t *testing.T) {
 		require.True(t, strings.HasPrefix(got[i], row), "%q is not documented by %q", row, got[i])
 	}
 	require.ElementsMatch(t, firstCells(states), []string{
-		string(Connecting), string(Up), string(Waiting), string(Stopping), string(Standby), string(Gone),
+		string(Connecting), string(Up), string(Taken), string(Silent), string(NoAgent), string(Blocked), string(Waiting), string(Stopping), string(Standby), string(Gone),
 	})
 	for _, word := range []string{string(Background), string(Session), string(TakenDown), string(HandedOver), OutcomeOK, OutcomeUnanswered} {
 		require.Contains(t, fields, "`"+word+"`")
@@ -111,15 +110,15 @@ func TestProtocolIsDocumented(t *testing.T) {
 	require.Contains(t, text, string(line))
 	require.Contains(t, text, "`version` is 1.")
 	require.Equal(t, 1, Version)
-	require.Equal(t, []string{"ID" + lockSuffix, "ID" + socketSuffix, "ID.log"}, slices.DeleteFunc(firstCells(section(t, "Where")), func(s string) bool {
+	require.Equal(t, []string{"ID" + lockSuffix, "ID" + pidSuffix, "ID" + aliveSuffix, "ID" + socketSuffix, "ID.log"}, slices.DeleteFunc(firstCells(section(t, "Where")), func(s string) bool {
 		return !strings.HasPrefix(s, "ID.")
 	}))
 }
 
 // TestByHand runs the page's own example.
 func TestByHand(t *testing.T) {
-	testenv.Tool(t, "socat")
-	runtime := testenv.ShortDir(t)
+	env.Tool(t, "socat")
+	runtime := env.ShortDir(t)
 	d, err := OpenAt(runtime + "/gpg-bridge")
 	require.NoError(t, err)
 	defer d.Close()

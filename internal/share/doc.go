@@ -1,17 +1,18 @@
 // Package share makes the processes of one user agree on who is the bridge of a
 // target, and lets the others use it, watch it and end it.
 //
-// A target has an ID. Whoever holds the ID's lock, which the system takes back
+// A target has an ID. Whoever holds the ID's lock, which the system releases
 // when the process ends, is its [Holder]; it listens on a control socket beside
-// the lock, in a directory that is the user's alone. A [Lease] is a connection to
+// the lock, in a directory that only the user can enter. A [Lease] is a connection to
 // that socket, and lives as long as the process that has it: there is no list of
 // process IDs that could be out of date, and nothing to clean up after a crash.
 //
-//	Ensure ── Lease ──► Holder            somebody is the bridge: use it
-//	   └───── start ──► Hold, Serve       nobody is: start one, then use it
+//	Ensure ── Lease ──► Holder     somebody is the bridge: use it
+//	   └───── start ──► Hold       nobody is: start one, then use it
 //
-// The protocol is lines of JSON, a Request and then Statuses: docs/control.md.
+// The protocol is lines of JSON, a request and then Statuses: docs/control.md.
 //
-// Read it in this order: status.go (what is said), dir.go (where), holder.go
-// (the bridge's end), serve.go (its connections), client.go (the others' end).
+// Read it in this order: status.go (the messages), dir.go (the directory), holder.go
+// (the bridge's end), watch.go (its files), serve.go (its connections), client.go
+// and lease.go (the others' end), silent.go (a bridge that does not answer).
 package share

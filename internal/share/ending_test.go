@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// last is what a lease holder hears at the end.
+// last returns what Next returns at the end of a lease.
 func last(lease *Lease) (status Status, err error) {
 	for err == nil {
 		var next Status
@@ -20,8 +20,8 @@ func last(lease *Lease) (status Status, err error) {
 	return status, err
 }
 
-// TestEveryLeaseHearsTheEnding: also of a bridge that has nothing to tidy up,
-// and so is gone at once.
+// TestEveryLeaseHearsTheEnding: even if the bridge has nothing to remove, and so is gone at
+// once.
 func TestEveryLeaseHearsTheEnding(t *testing.T) {
 	d := open(t)
 	for _, test := range []struct {
@@ -61,7 +61,7 @@ func TestEveryLeaseHearsTheEnding(t *testing.T) {
 	}
 }
 
-// TestDownCountsMost: who asks for the end wants it, whatever was asked before.
+// TestDownCountsMost: a request to end the bridge overrides earlier ones.
 func TestDownCountsMost(t *testing.T) {
 	h := hold(t, open(t), in(Waiting))
 	h.stop(HandedOver)
@@ -70,8 +70,8 @@ func TestDownCountsMost(t *testing.T) {
 	require.Equal(t, TakenDown, h.Ending())
 }
 
-// TestClosedHolderWaitsForNobody: a connection that has asked nothing yet, and
-// one whose other end takes nothing, do not hold it up.
+// TestClosedHolderWaitsForNobody: a connection without a request yet, and one whose other
+// end reads nothing, do not delay Close.
 func TestClosedHolderWaitsForNobody(t *testing.T) {
 	d := open(t)
 	h := hold(t, d, in(Up))
@@ -106,7 +106,7 @@ func TestLeasedTells(t *testing.T) {
 	require.Len(t, h.Leased(), 1)
 }
 
-// TestManyChangesAreToldAsOne, and the last one is told.
+// TestManyChangesAreToldAsOne: they are sent together, and the last one is sent.
 func TestManyChangesAreToldAsOne(t *testing.T) {
 	d := open(t)
 	var total atomic.Uint64

@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"io/fs"
 	"net"
 	"os"
 	"sync"
@@ -10,54 +11,61 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// soon is how long news may wait that many of may come at once.
-const soon = 200 * time.Millisecond
+// changeDelay is how long ChangedSoon waits for further changes.
+const changeDelay = 200 * time.Millisecond
 
-// farewell is how long those who watch have to take the last status.
-const farewell = time.Second
+// lastStatusTime is how long the other processes have to receive the last status.
+const lastStatusTime = time.Second
 
 // A Holder is the one process that is a target's bridge, from Hold to Close.
 type Holder struct {
 	dir      *Dir
 	id       string
-	lock     *flock.Flock
-	listener net.Listener
 	snapshot func() Status
-	serving  sync.WaitGroup // all goroutines
-	talking  sync.WaitGroup // the connections that have not said their last
+	serving  sync.WaitGroup // all goroutines but watch
+	watching sync.WaitGroup // watch
+	talking  sync.WaitGroup // the connections that still have a status to send
 
-	stopped chan struct{} // closed when somebody asked for the end
-	idle    chan struct{} // has a value when the last lease may have gone
-	leased  chan struct{} // has a value when there was a new lease
+	stopped chan struct{} // closed when somebody has asked the bridge to end
+	idle    chan struct{} // has a value when the last lease may have ended
+	leased  chan struct{} // has a value after a new lease
 	over    chan struct{} // closed by Close
-	free    chan struct{} // closed when the lock is
+	free    chan struct{} // closed when the lock has been released
 
 	mu      sync.Mutex
+	place   place
 	closed  bool
 	ending  Ending // why the bridge is to stop, or ""
 	pinned  bool
-	later   *time.Timer // will tell of a change; nil: there is none to tell of
+	later   *time.Timer // will call Changed; nil if it need not
 	leases  int
 	conns   map[net.Conn]struct{}
 	changed chan struct{} // closed by the next Changed
 }
 
-// Hold makes this process the bridge of the target, and answers to the others:
-// snapshot gives the state, without the fields that are about the holding itself;
-// it is called from several goroutines. The error is ErrHeld if another process
-// is the bridge.
+// A place is what a process holds as the bridge of a target.
+type place struct {
+	lock     *flock.Flock
+	alive    *flock.Flock // see notePID
+	listener net.Listener
+	socket   fs.FileInfo // the listener's; nil on Windows, where it is a pipe
+}
+
+// Hold makes this process the bridge of the target, and answers the others. snapshot
+// returns the state, without the fields that are about the Holder itself; it is called
+// from several goroutines. The error is ErrHeld if another process is the bridge.
 func (d *Dir) Hold(id string, snapshot func() Status) (*Holder, error) {
 	lock, err := d.lock(id)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := d.listen(id)
+	at, err := d.take(id, lock, nil)
 	if err != nil {
 		_ = lock.Close()
 		return nil, err
 	}
 	h := &Holder{
-		dir: d, id: id, lock: lock, listener: listener, snapshot: snapshot,
+		dir: d, id: id, place: at, snapshot: snapshot,
 		stopped: make(chan struct{}),
 		idle:    make(chan struct{}, 1),
 		leased:  make(chan struct{}, 1),
@@ -66,11 +74,26 @@ func (d *Dir) Hold(id string, snapshot func() Status) (*Holder, error) {
 		conns:   make(map[net.Conn]struct{}),
 		changed: make(chan struct{}),
 	}
-	h.serving.Go(h.accept)
+	h.serving.Go(func() { h.accept(at.listener) })
+	h.watching.Go(h.watch)
 	return h, nil
 }
 
-// Changed tells those who watch that snapshot has news.
+// take makes the rest of a place, whose lock we have. alive is that of our earlier place,
+// or nil.
+func (d *Dir) take(id string, lock, alive *flock.Flock) (place, error) {
+	noted, err := d.notePID(id, os.Getpid(), alive)
+	if err != nil {
+		return place{}, err
+	}
+	listener, socket, err := d.listen(id)
+	if err != nil && noted != alive {
+		_ = noted.Close()
+	}
+	return place{lock, noted, listener, socket}, err
+}
+
+// Changed has the status sent to all who have a Lease or watch: snapshot has changed.
 func (h *Holder) Changed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,14 +101,14 @@ func (h *Holder) Changed() {
 	h.changed = make(chan struct{})
 }
 
-// ChangedSoon is Changed for what happens often: several are told as one.
+// ChangedSoon is Changed for what changes often: several changes are sent together.
 func (h *Holder) ChangedSoon() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.later != nil || h.closed {
 		return
 	}
-	h.later = time.AfterFunc(soon, func() {
+	h.later = time.AfterFunc(changeDelay, func() {
 		h.mu.Lock()
 		h.later = nil
 		h.mu.Unlock()
@@ -101,15 +124,14 @@ func (h *Holder) Pin() {
 	h.Changed()
 }
 
-// Pinned reports whether it shall stay without leases.
+// Pinned reports whether the bridge stays without leases.
 func (h *Holder) Pinned() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.pinned
 }
 
-// Stopped is closed when somebody has asked the bridge to end; Ending is then
-// why.
+// Stopped is closed when somebody has asked the bridge to end; Ending then says why.
 func (h *Holder) Stopped() <-chan struct{} { return h.stopped }
 
 // Ending is why somebody has asked the bridge to end, or "".
@@ -119,12 +141,12 @@ func (h *Holder) Ending() Ending {
 	return h.ending
 }
 
-// Leased has a value when there was a new lease since it was last looked at:
+// Leased has a value if there has been a new lease since it was last received from:
 // another process could use the bridge now.
 func (h *Holder) Leased() <-chan struct{} { return h.leased }
 
-// Abandoned waits until the bridge is not pinned and there has been no lease for
-// as long as linger, or until ctx ends; the error is then its cause.
+// Abandoned waits until the bridge is not pinned and has had no lease for as long as
+// linger. If ctx ends first, it returns its cause.
 func (h *Holder) Abandoned(ctx context.Context, linger time.Duration) error {
 	for {
 		timer := time.NewTimer(linger)
@@ -132,7 +154,7 @@ func (h *Holder) Abandoned(ctx context.Context, linger time.Duration) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return context.Cause(ctx)
-		case <-h.idle: // one came and went: from the beginning
+		case <-h.idle: // a lease has begun or ended: start again
 			timer.Stop()
 			continue
 		case <-timer.C:
@@ -154,10 +176,9 @@ func (h *Holder) isIdle() bool {
 	return h.leases == 0 && !h.pinned
 }
 
-// Close ends the holding: the control socket, the lock and the connections, in
-// this order, so that who finds the lock free finds nobody listening, and who
-// loses a connection finds the lock free. Those who watch get the last status
-// before.
+// Close ends it all: the control socket, the lock and the connections, in this order, so
+// that whoever finds the lock free finds nobody listening, and whoever loses a connection
+// finds the lock free. Before that, the connections get the last status.
 func (h *Holder) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -168,17 +189,19 @@ func (h *Holder) Close() error {
 	if h.later != nil {
 		h.later.Stop()
 	}
-	err := h.listener.Close() // removes the socket
+	h.dir.removeSocket(h.id, h.place.socket)
+	err := h.place.listener.Close()
 	close(h.over)
 	for conn := range h.conns {
-		_ = conn.SetReadDeadline(time.Unix(1, 0)) // a request that has not come yet is too late
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // too late for a request that has not come yet
 	}
 	h.mu.Unlock()
-	hurry := time.AfterFunc(farewell, h.hangUp)
+	h.watching.Wait()
+	hurry := time.AfterFunc(lastStatusTime, h.hangUp)
 	h.talking.Wait()
 	hurry.Stop()
-	_ = h.dir.files.Remove(h.id + socketSuffix)
-	if lockErr := h.lock.Close(); err == nil {
+	_ = h.place.alive.Close()
+	if lockErr := h.place.lock.Close(); err == nil {
 		err = lockErr
 	}
 	close(h.free)
@@ -194,7 +217,7 @@ func (h *Holder) hangUp() {
 	}
 }
 
-// status is the whole status, and what is closed when there is a newer one.
+// status returns the whole status, and a channel that is closed when it has changed.
 func (h *Holder) status() (Status, <-chan struct{}) {
 	h.mu.Lock()
 	leases, pinned, ending, changed := h.leases, h.pinned, h.ending, h.changed
@@ -207,14 +230,6 @@ func (h *Holder) status() (Status, <-chan struct{}) {
 	}
 	return status, changed
 }
-
-// leaseTaken counts a lease, for which the bridge stays.
-func (h *Holder) leaseTaken() {
-	h.addLease(1)
-	signal(h.leased)
-}
-
-func (h *Holder) leaseGone() { h.addLease(-1) }
 
 func (h *Holder) addLease(n int) {
 	h.mu.Lock()
@@ -231,8 +246,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// stop notes that the bridge is to end, and why; that it is to be down counts
-// most. It goes on until its owner closes it.
+// stop notes that the bridge is to end, and why; TakenDown overrides HandedOver. The
+// Holder goes on until its owner calls Close.
 func (h *Holder) stop(why Ending) {
 	h.mu.Lock()
 	first := h.ending == ""
@@ -240,8 +255,8 @@ func (h *Holder) stop(why Ending) {
 		h.ending = why
 	}
 	h.mu.Unlock()
+	h.Changed() // before the owner may Close, so that the others are told why
 	if first {
 		close(h.stopped)
 	}
-	h.Changed()
 }

@@ -3,6 +3,7 @@ package share
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -12,29 +13,50 @@ import (
 )
 
 const (
-	maxConns      = 1024            // at once
+	maxConns      = 1024            // concurrent
 	maxRequest    = 4096            // bytes of a request's line
-	answerTimeout = 5 * time.Second // for the other side to say, or take, a line
+	answerTimeout = 5 * time.Second // for the other side to send, or receive, a line
 )
 
-// accept serves every connection in a goroutine of its own; Close waits for all.
-func (h *Holder) accept() {
-	for {
-		conn, err := h.listener.Accept()
-		if err != nil {
-			return // closed
-		}
-		if private.CheckPeer(conn) != nil || !h.admit(conn) {
-			_ = conn.Close()
+// The shortest and the longest pause after an Accept that failed, for want of descriptors.
+const (
+	firstAcceptPause = 5 * time.Millisecond
+	lastAcceptPause  = time.Second
+)
+
+// accept serves each connection in a goroutine of its own, until the listener is closed.
+// Close waits for them.
+func (h *Holder) accept(listener net.Listener) {
+	for pause := firstAcceptPause; ; {
+		conn, err := listener.Accept()
+		switch {
+		case err == nil:
+			pause = firstAcceptPause
+			h.receive(conn)
 			continue
+		case errors.Is(err, net.ErrClosed):
+			return
 		}
-		h.serving.Go(func() {
-			defer h.forget(conn)
-			done := sync.OnceFunc(h.talking.Done)
-			defer done()
-			h.serve(conn, done)
-		})
+		select {
+		case <-time.After(pause):
+		case <-h.over:
+			return
+		}
+		pause = min(2*pause, lastAcceptPause)
 	}
+}
+
+func (h *Holder) receive(conn net.Conn) {
+	if private.CheckPeer(conn) != nil || !h.admit(conn) {
+		_ = conn.Close()
+		return
+	}
+	h.serving.Go(func() {
+		defer h.forget(conn)
+		done := sync.OnceFunc(h.talking.Done)
+		defer done()
+		h.serve(conn, done)
+	})
 }
 
 func (h *Holder) admit(conn net.Conn) bool {
@@ -55,8 +77,9 @@ func (h *Holder) forget(conn net.Conn) {
 	delete(h.conns, conn)
 }
 
-// serve answers one connection, and calls done when it has said the last it will
-// say. What it cannot parse it hangs up on.
+// serve answers one connection, and calls done when it has sent the last status on it. It
+// closes a connection whose request it cannot parse; a request of another version is
+// answered by a status, which has our version.
 func (h *Holder) serve(conn net.Conn, done func()) {
 	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	line, err := bufio.NewReaderSize(io.LimitReader(conn, maxRequest), maxRequest).ReadBytes('\n')
@@ -64,8 +87,11 @@ func (h *Holder) serve(conn net.Conn, done func()) {
 		return
 	}
 	var r request
-	if json.Unmarshal(line, &r) != nil || r.Version != Version {
+	if json.Unmarshal(line, &r) != nil || r.Version < 1 {
 		return
+	}
+	if r.Version != Version {
+		r.Request = askStatus // its version explains why nothing else is done
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	switch r.Request {
@@ -76,12 +102,13 @@ func (h *Holder) serve(conn net.Conn, done func()) {
 	case askReplace:
 		h.stop(HandedOver)
 	case askYield:
-		if status, _ := h.status(); status.State != Up {
+		if status, _ := h.status(); !status.State.Settled() {
 			h.stop(HandedOver)
 		}
 	case askLease:
-		h.leaseTaken()
-		defer h.leaseGone()
+		h.addLease(1)
+		defer h.addLease(-1)
+		signal(h.leased)
 		h.stream(conn, done)
 		return
 	case askWatch:
@@ -95,8 +122,8 @@ func (h *Holder) serve(conn net.Conn, done func()) {
 	_ = send(conn, status)
 }
 
-// stream sends the status now and at every change, until the other side leaves
-// or the holding ends.
+// stream sends the status now and at every change, until the other side closes the
+// connection or the Holder is closed.
 func (h *Holder) stream(conn net.Conn, done func()) {
 	left := make(chan struct{})
 	h.serving.Go(func() {
@@ -115,19 +142,19 @@ func (h *Holder) stream(conn net.Conn, done func()) {
 		select {
 		case <-changed:
 			continue
-		case <-left: // to which Close leads, too
+		case <-left: // or Close has set the deadline of reading
 		case <-h.over:
 		}
 		if isClosed(h.over) {
-			h.part(conn, changed, done)
+			h.finish(conn, changed, done)
 		}
 		return
 	}
 }
 
-// part sends the last status if it is news, and keeps the connection open until
+// finish sends the last status, if it has changed, and keeps the connection open until
 // the lock is free.
-func (h *Holder) part(conn net.Conn, changed <-chan struct{}, done func()) {
+func (h *Holder) finish(conn net.Conn, changed <-chan struct{}, done func()) {
 	if isClosed(changed) {
 		status, _ := h.status()
 		_ = send(conn, status)

@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 const testID = "00112233445566778899aabbccddeeff"
 
-// holdIn makes a process of its own hold testID in a directory.
+// holdIn starts another process that holds testID in a directory.
 const holdIn = "SHARE_TEST_HOLD_IN"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func holdUntilStopped(path string) int {
 
 func open(t *testing.T) *Dir {
 	t.Helper()
-	d, err := OpenAt(testenv.ShortDir(t))
+	d, err := OpenAt(env.ShortDir(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return d
@@ -149,7 +149,7 @@ func TestWatchSeesChanges(t *testing.T) {
 	require.ErrorIs(t, err, ErrNobody)
 }
 
-// TestYield: only a bridge that is not up makes way.
+// TestYield: only a bridge that is not settled makes way.
 func TestYield(t *testing.T) {
 	d := open(t)
 	state := in(Up)
@@ -165,7 +165,7 @@ func TestYield(t *testing.T) {
 	hold(t, d, state)
 }
 
-// TestKilledHolder: what a process held is free when it is gone, however it went.
+// TestKilledHolder: the lock is free when the process is gone, however it ended.
 func TestKilledHolder(t *testing.T) {
 	d := open(t)
 	for range 2 {
@@ -198,7 +198,7 @@ func startHolder(t *testing.T, d *Dir) *exec.Cmd {
 	return cmd
 }
 
-// TestEnsureMakesOne: 50 at once, twenty rounds, each with a start and a stop.
+// TestEnsureMakesOne: 50 concurrent calls, twenty times, each time with a start and a stop.
 func TestEnsureMakesOne(t *testing.T) {
 	d := open(t)
 	for range 20 {
@@ -244,11 +244,11 @@ func TestEnsureMakesOne(t *testing.T) {
 	}
 }
 
-// TestNonsenseIsHungUpOn, and does not disturb the others.
+// TestNonsenseIsHungUpOn: the connection is closed, and the others are not disturbed.
 func TestNonsenseIsHungUpOn(t *testing.T) {
 	d := open(t)
 	hold(t, d, in(Up))
-	for _, text := range []string{"\n", "{}\n", `{"version":2,"request":"stop"}` + "\n", `{"version":1,"request":"x"}` + "\n",
+	for _, text := range []string{"\n", "{}\n", `{"version":2,"request":7}` + "\n", `{"version":1,"request":"x"}` + "\n",
 		string(make([]byte, 8192))} {
 		conn, err := d.dial(t.Context(), testID)
 		require.NoError(t, err)

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// diffContext is the number of lines around a change, as diff -u has it.
+// diffContext is the number of lines shown around a change, as in diff -u.
 const diffContext = 3
 
-// Diff is the change from one content to another, as diff -u writes it, in one
-// hunk: it is for our block, which is in one place. It is "" where there is no
-// change.
+// Diff returns the change from one content to another, as diff -u writes it, but in a
+// single hunk: our block is in one place. It is "" if there is no change.
 func Diff(path string, from, to []byte) string {
 	a, b := slices.Collect(strings.Lines(string(from))), slices.Collect(strings.Lines(string(to)))
 	head := common(a, b)
@@ -35,7 +34,7 @@ func Diff(path string, from, to []byte) string {
 	return out.String()
 }
 
-// common is how many lines a and b begin with alike.
+// common returns how many lines at the start of a and b are equal.
 func common(a, b []string) (n int) {
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++

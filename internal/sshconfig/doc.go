@@ -1,13 +1,12 @@
-// Package sshconfig puts lines of ours into a user's ssh_config, and takes them
-// out again.
+// Package sshconfig puts lines of ours into a user's ssh_config, and removes them
+// again.
 //
-// The lines stand in a block of their own, between two marks, at the very top of
-// the file: of a keyword's values ssh takes the first (ssh_config(5)). The block
-// ends with `Host *`, so that the lines that were at the top, and held for every
-// host, still do. Nothing outside of the marks is ever touched, so that a file
-// without the block is, byte for byte, what it was before.
+// The lines are in a block of their own, between two marks, at the very top of
+// the file: of several values of a keyword ssh takes the first (ssh_config(5)). The
+// block ends with `Host *`, so that the lines that were at the top, and applied to every
+// host, still do. Nothing outside the marks is ever changed, so that without the block
+// the file is, byte for byte, what it was before.
 //
-// A Text is a file's content, to be edited; a File is the file, with what it
-// takes to exchange it safely. What a text means is for ssh to say, not for this
-// package.
+// A Text is a file's content, to be edited; a File is the file, which it replaces
+// safely. What a text means is left to ssh.
 package sshconfig

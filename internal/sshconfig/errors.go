@@ -2,8 +2,8 @@ package sshconfig
 
 import "fmt"
 
-// A MarksError says that the marks of our block do not make one block, and so
-// not what is ours. The numbers are those of lines, from 1.
+// A MarksError says that the marks in the file do not enclose one block, so that it is not
+// clear what is ours. The numbers are line numbers, from 1.
 type MarksError struct{ Begins, Ends []int }
 
 func (e *MarksError) Error() string {

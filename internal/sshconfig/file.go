@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// maxSize bounds what is taken for an ssh_config, in bytes.
+// maxSize is the size limit of an ssh_config, in bytes.
 const maxSize = 1 << 20
 
 // byHand is what to do about a file that cannot be written.
@@ -20,14 +20,13 @@ const byHand = "put the lines in with what manages this file, above all others"
 // A File is an ssh_config file as it was when it was opened.
 type File struct {
 	path string // as the user knows it
-	real string // behind symbolic links
+	real string // without symbolic links
 	info fs.FileInfo
 	data []byte // nil: there is no file
 }
 
-// Open reads the file at path, which need not be there. A symbolic link, as
-// those who keep such files in a repository have it, is followed, and stays.
-// Errors are *FileError.
+// Open reads the file at path, which need not exist. A symbolic link, for instance into a
+// repository of such files, is followed and kept. Errors are *FileError.
 func Open(path string) (*File, error) {
 	f := &File{path: path, real: path}
 	if err := f.follow(); err != nil {
@@ -47,7 +46,7 @@ func Open(path string) (*File, error) {
 func (f *File) follow() error {
 	info, err := os.Lstat(f.path)
 	if err != nil {
-		return nil // missing, or read will tell
+		return nil // it is missing, or read will return the error
 	}
 	real, err := filepath.EvalSymlinks(f.path)
 	if err == nil {
@@ -86,12 +85,13 @@ func read(path string) (fs.FileInfo, []byte, error) {
 // Path is the file's path as it was given to Open.
 func (f *File) Path() string { return f.path }
 
-// Data is the file's content, nil where there was no file.
+// Data is the file's content, nil if there was no file.
 func (f *File) Data() []byte { return f.data }
 
-// Backup keeps the content in a file beside it, 0600, and returns that file's
-// path: config.gpg-bridge.bak, or with a number where that is another content's.
-// Where kept reports that one of them has all that matters, no other is made.
+// Backup copies the content to a file beside it, 0600, and returns that file's path:
+// config.gpg-bridge.bak, with a number if that is the backup of another content. If kept
+// reports that an existing backup has all that matters, its path is returned instead.
+// Errors are *FileError.
 func (f *File) Backup(kept func(old []byte) bool) (path string, err error) {
 	for n := 0; ; n++ {
 		path = f.real + ".gpg-bridge.bak"
@@ -111,10 +111,9 @@ func (f *File) Backup(kept func(old []byte) bool) (path string, err error) {
 	}
 }
 
-// Replace puts data in the file's place, whole or not at all, with the mode and
-// the owner of what was there; a new file is 0600, and so is its directory 0700
-// where that is missing. It fails when somebody else changed the file after
-// Open. Errors are *FileError.
+// Replace replaces the file's content by data, whole or not at all, and keeps its mode and
+// owner. A new file is 0600, and its directory, if that is missing, 0700. It fails if
+// somebody else has changed the file since Open. Errors are *FileError.
 func (f *File) Replace(data []byte) error {
 	dir := filepath.Dir(f.real)
 	if f.info == nil {
@@ -137,7 +136,8 @@ func (f *File) Replace(data []byte) error {
 	return nil
 }
 
-// Remove removes the file. Errors are *FileError.
+// Remove removes the file. It fails if somebody else has changed it since Open. Errors are
+// *FileError.
 func (f *File) Remove() error {
 	err := f.unchanged()
 	if err == nil {
@@ -172,7 +172,7 @@ func (f *File) unchanged() error {
 	return nil
 }
 
-// writeNew makes a file that was not there, 0600 or like another one.
+// writeNew creates a file, 0600 or with the owner and mode of like; it must not exist yet.
 func writeNew(path string, data []byte, like fs.FileInfo) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -29,7 +29,7 @@ func requireFile(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-// names are those in a directory: nothing must be left there.
+// names are the files in a directory, in which nothing must be left over.
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"gpg-bridge/internal/testenv"
+	"gpg-bridge/internal/testkit/env"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,17 +24,17 @@ func parse(t testing.TB, text string) *Text {
 	return parsed
 }
 
-// meaning is what the real ssh makes of a text for a host, line by line.
+// meaning is what the real ssh reads from a text for a host, line by line.
 func meaning(t *testing.T, text []byte, host string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	out, err := exec.Command(testenv.Tool(t, "ssh"), "-G", "-F", file, host).Output()
+	out, err := exec.Command(env.Tool(t, "ssh"), "-G", "-F", file, host).Output()
 	require.NoError(t, err, "%s", text)
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// withoutProxy leaves out of ssh's answer what our lines may change.
+// withoutProxy drops from ssh's answer what our lines may change.
 func withoutProxy(lines []string) (rest []string) {
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "proxycommand ") && !strings.HasPrefix(line, "proxyjump ") {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// makeLike gives the file another's owner, group and mode, in that order:
-// chown(2) may clear bits of the mode.
+// makeLike sets the file's owner, group and mode to another's, in that order: chown(2) may
+// clear bits of the mode.
 func makeLike(file *os.File, like fs.FileInfo) error {
 	info, err := file.Stat()
 	if err != nil {

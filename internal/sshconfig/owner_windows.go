@@ -5,6 +5,6 @@ import (
 	"os"
 )
 
-// makeLike has nothing to do: the file inherits the rights of its directory, as
-// the other one did.
+// makeLike has nothing to do: the file inherits the access rights of its directory, as the
+// other one did.
 func makeLike(*os.File, fs.FileInfo) error { return nil }

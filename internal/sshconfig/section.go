@@ -5,12 +5,7 @@ import (
 	"strings"
 )
 
-// ownKeywords are those of the lines that are ours in a section of our block.
-func ownKeywords() []string {
-	return []string{"proxycommand", "proxyusefdpass", "canonicalizehostname"}
-}
-
-// keyword is the first word of a line in lower case, or "" where ssh reads none
+// keyword is the first word of a line, in lower case, or "" if ssh skips the line
 // (process_config_line_depth in OpenSSH's readconf.c).
 func keyword(line string) string {
 	line = strings.TrimLeft(line, " \t\r\n\f")
@@ -28,7 +23,10 @@ func isHead(line string) bool {
 	return key == "host" || key == "match"
 }
 
-func isOwn(line string) bool { return slices.Contains(ownKeywords(), keyword(line)) }
+// isOwn reports whether a line in a section of our block is ours, by its keyword.
+func isOwn(line string) bool {
+	return slices.Contains([]string{"proxycommand", "proxyusefdpass", "canonicalizehostname"}, keyword(line))
+}
 
 func isLine(want string) func(string) bool {
 	return func(line string) bool { return strings.TrimSpace(line) == want }
@@ -38,7 +36,7 @@ func blank(lines []string) bool {
 	return !slices.ContainsFunc(lines, func(line string) bool { return strings.TrimSpace(line) != "" })
 }
 
-// host is the name of a section as we write it, or "".
+// host is the host of a section that has the form of ours, or "".
 func (s section) host() string {
 	words := strings.Fields(s.head)
 	if len(words) != 2 || !strings.EqualFold(words[0], "host") || !ValidHost(words[1]) {
@@ -47,7 +45,8 @@ func (s section) host() string {
 	return words[1]
 }
 
-func (s section) closes() bool {
+// isLast reports whether this is the section `Host *`, with which the block ends.
+func (s section) isLast() bool {
 	words := strings.Fields(s.head)
 	return len(words) == 2 && strings.EqualFold(words[0], "host") && words[1] == "*"
 }
@@ -62,7 +61,7 @@ func (s section) ours() (lines []string) {
 	return lines
 }
 
-// set replaces our lines, where they were not these already.
+// set replaces our lines, unless they are these already.
 func (s *section) set(lines []string, eol string) {
 	if slices.Equal(s.ours(), lines) {
 		return
@@ -73,35 +72,35 @@ func (s *section) set(lines []string, eol string) {
 	}
 }
 
-// index is where the host's section is, or -1.
+// index is the index of the host's section, or -1.
 func (b *block) index(host string) int {
 	return slices.IndexFunc(b.sections, func(s section) bool { return s.host() == host })
 }
 
-// closing is where the section is that ends the block, or would be.
-func (b *block) closing() int {
-	if i := slices.IndexFunc(b.sections, section.closes); i >= 0 {
+// indexOfLast is the index of the section that ends the block, or at which it belongs.
+func (b *block) indexOfLast() int {
+	if i := slices.IndexFunc(b.sections, section.isLast); i >= 0 {
 		return i
 	}
 	return len(b.sections)
 }
 
-// isEmpty: nothing is there that we would not write again.
+// isEmpty reports whether the block has only what we write into a new one.
 func (b *block) isEmpty() bool {
 	notes := func(line string) bool {
 		return isLine(note)(line) || isLine(createdNote)(line) || strings.TrimSpace(line) == ""
 	}
 	for _, s := range b.sections {
-		if s.head != "" && !s.closes() || !blank(slices.DeleteFunc(slices.Clone(s.lines), notes)) {
+		if s.head != "" && !s.isLast() || !blank(slices.DeleteFunc(slices.Clone(s.lines), notes)) {
 			return false
 		}
 	}
 	return true
 }
 
-// ValidHost reports whether name is one host's, as it may stand behind Host:
-// nothing that ssh takes for a pattern, and nothing that a shell would read when
-// ssh puts it in the place of %n.
+// ValidHost reports whether name can be written after Host for a single host: ssh does not
+// take it for a pattern, and it has no character that is special to a shell, which may read
+// it where ssh replaces %n.
 func ValidHost(name string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:"
 	return name != "" && name[0] != '-' && strings.Trim(name, allowed) == ""

@@ -11,36 +11,36 @@ const (
 	endMark     = "# gpg-bridge: end"
 	note        = "# written by gpg-bridge setup; gpg-bridge setup --undo takes it out again"
 	createdNote = "# this file was made by it"
-	closing     = "Host *"
+	lastHead    = "Host *"
 
 	indent  = "    "
-	byteBOM = "\uFEFF" // Windows' editors write it, and its ssh reads over it
+	byteBOM = "\uFEFF" // editors on Windows write it, and ssh there skips it
 )
 
-// A Text is the content of an ssh_config file. Lines keep their ends.
+// A Text is the content of an ssh_config file. Its lines include their line ends.
 type Text struct {
 	eol    string
 	bom    string
-	before []string // what stands above the block; nothing, if nobody moved it
-	block  *block   // nil: there is none
+	before []string // above the block; empty, unless somebody has moved it
+	block  *block   // nil if there is none
 	after  []string
 	fresh  bool // there was no file
 }
 
-// A block is what stands between the marks, with them.
+// A block is the two marks and what is between them.
 type block struct {
 	begin, end string
 	sections   []section // the first has no head
 }
 
-// A section is a Host or Match line with what follows it.
+// A section is a Host or Match line with the lines that follow it.
 type section struct {
 	head  string
 	lines []string
 }
 
-// Parse reads a file's content; nil is a file that does not exist. Marks that do
-// not make one block are a *MarksError.
+// Parse reads a file's content; nil stands for a file that does not exist. The error is a
+// *MarksError if the marks do not enclose one block.
 func Parse(data []byte) (*Text, error) {
 	t := &Text{eol: "\n", fresh: data == nil}
 	text := string(data)
@@ -95,8 +95,7 @@ func split(lines []string) []section {
 	return sections
 }
 
-// Bytes is the content as it is now: that which was parsed, unless Set or
-// Remove changed something.
+// Bytes is the content as it is now: what was parsed, with the changes of Set and Remove.
 func (t *Text) Bytes() []byte {
 	var b bytes.Buffer
 	b.WriteString(t.bom)
@@ -118,7 +117,7 @@ func (t *Text) Bytes() []byte {
 	return b.Bytes()
 }
 
-// Hosts are the names in our block that have lines of ours.
+// Hosts are the hosts in our block that have lines of ours.
 func (t *Text) Hosts() []string {
 	var names []string
 	if t.block == nil {
@@ -143,9 +142,9 @@ func (t *Text) Lines(host string) []string {
 	return nil
 }
 
-// Set makes lines the lines of ours for the host. Each begins with one of the
-// keywords ProxyCommand, ProxyUseFdpass and CanonicalizeHostname. What somebody
-// else wrote into our block stays.
+// Set replaces our lines for the host. Each must begin with one of the keywords
+// ProxyCommand, ProxyUseFdpass and CanonicalizeHostname. What somebody else wrote into our
+// block stays.
 func (t *Text) Set(host string, lines ...string) {
 	if t.block == nil {
 		t.block = t.newBlock()
@@ -153,27 +152,27 @@ func (t *Text) Set(host string, lines ...string) {
 	b := t.block
 	i := b.index(host)
 	if i < 0 {
-		i = b.closing()
+		i = b.indexOfLast()
 		b.sections = slices.Insert(b.sections, i, section{head: "Host " + host + t.eol})
 	}
 	b.sections[i].set(lines, t.eol)
-	if last := b.sections[len(b.sections)-1]; !last.closes() {
-		b.sections = append(b.sections, section{head: closing + t.eol})
+	if last := b.sections[len(b.sections)-1]; !last.isLast() {
+		b.sections = append(b.sections, section{head: lastHead + t.eol})
 	}
 }
 
-// newBlock has no host yet. An end of the file in the middle of a line is no
-// matter: the block is above.
+// newBlock returns a block without hosts. It comes before all else, so it does not matter
+// if the file's last line lacks its line end.
 func (t *Text) newBlock() *block {
 	notes := []string{note + t.eol}
 	if t.fresh {
 		notes = append(notes, createdNote+t.eol)
 	}
-	return &block{beginMark + t.eol, endMark + t.eol, []section{{lines: notes}, {head: closing + t.eol}}}
+	return &block{beginMark + t.eol, endMark + t.eol, []section{{lines: notes}, {head: lastHead + t.eol}}}
 }
 
-// Remove takes the lines of ours for the host out, and the block when nothing is
-// left in it. It reports whether there were any.
+// Remove removes our lines for the host, and the block if nothing is left in it. It reports
+// whether there were any.
 func (t *Text) Remove(host string) bool {
 	if len(t.Lines(host)) == 0 {
 		return false
@@ -192,19 +191,18 @@ func (t *Text) Remove(host string) bool {
 	return true
 }
 
-// keepScope: where the block is not at the top, what follows it would become part
-// of a section above it.
+// keepScope keeps what follows the removed block from becoming part of a section above it,
+// if the block was not at the top.
 func (t *Text) keepScope() {
 	code := func(line string) bool { return keyword(line) != "" }
 	if i := slices.IndexFunc(t.after, code); i >= 0 && !isHead(t.after[i]) && slices.ContainsFunc(t.before, isHead) {
-		t.after = slices.Insert(t.after, 0, closing+t.eol)
+		t.after = slices.Insert(t.after, 0, lastHead+t.eol)
 	}
 }
 
-// IsNothing reports whether the text is that of a file that does not exist: it
-// was none, or was made for our block, and has nothing in it.
+// IsNothing reports whether the file need not exist: the text is empty, and the file did
+// not exist, or was created for our block.
 func (t *Text) IsNothing() bool { return t.fresh && len(t.Bytes()) == 0 }
 
-// HasBlock reports whether our block is there, with lines of ours or only with
-// somebody else's.
+// HasBlock reports whether our block is there, even if only with somebody else's lines.
 func (t *Text) HasBlock() bool { return t.block != nil }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// configs are of the kinds that people have.
+// configs are files of the kinds that people have.
 func configs(t *testing.T) map[string]string {
 	included := filepath.Join(t.TempDir(), "more.conf")
 	require.NoError(t, os.WriteFile(included, []byte("User included\nHost dev\n  Port 2022\nHost lab\n  Port 2023\n"), 0o600))
@@ -37,8 +37,8 @@ func configs(t *testing.T) map[string]string {
 	}
 }
 
-// A host that has our lines gets them, and no other host, and no other setting.
-// Without them the file is what it was.
+// Our lines apply to their host only, and change no other setting. When they are removed the
+// file is what it was.
 func TestSetChangesOneHostOnly(t *testing.T) {
 	for name, before := range configs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A file that was made for our block is nothing without it.
+// A file that was created for our block need not exist without it.
 func TestFreshFileGoesAgain(t *testing.T) {
 	text, err := Parse(nil)
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, it comes back.
+// Whatever a file holds, it is the same again when our lines are removed.
 func FuzzSetAndRemove(f *testing.F) {
 	for _, seed := range []string{"", "User me", "Host a\r\n\tPort 1\r\n", ourBlock, "Host x\n" + ourBlock + "Port 1", byteBOM + "\n\n"} {
 		f.Add([]byte(seed))

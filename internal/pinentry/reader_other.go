@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package pinentry
+
+// Readers returns ErrUnknown.
+func Readers() ([]Reader, error) { return nil, ErrUnknown }

@@ -1,0 +1,20 @@
+//go:build unix
+
+package proc
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// Shell returns a command that runs as ssh runs a ProxyCommand: the user's shell replaces
+// itself by it (exec), in our process group, so that it may use the terminal. It is not
+// started yet.
+func Shell(command string) (*exec.Cmd, error) {
+	return exec.Command(cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", "exec "+command), nil
+}
+
+// HangUp asks a process to end as ssh does.
+func HangUp(p *os.Process) { _ = p.Signal(syscall.SIGHUP) }

@@ -1,0 +1,138 @@
+package sshsession
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+
+	"gpg-bridge/internal/bridge"
+	"gpg-bridge/internal/proc"
+	"gpg-bridge/internal/promptguard"
+	"gpg-bridge/internal/serve"
+	"gpg-bridge/internal/share"
+	"gpg-bridge/internal/signals"
+	"gpg-bridge/internal/target"
+	"gpg-bridge/internal/ui"
+	"gpg-bridge/sshfwd/config"
+)
+
+// A run is one run of gpg-bridge ssh.
+type run struct {
+	request Request
+	config  *config.Config
+	service *serve.Service
+
+	conn  serve.Connection   // our own; set by connect
+	guard *promptguard.Guard // of the terminal, nil if there is none
+	place *waitingPlace      // with -N; else nil
+
+	disconnected atomic.Bool // the user left with the escape ~.
+	takenDown    atomic.Bool // the user took the bridge down: this process does not bring it up again
+}
+
+// Run runs the session, or forwards alone, until it ends. The error is an *ui.ExitError with
+// the status of what ran on the host, or 255 where the connection failed.
+func Run(ctx context.Context, request Request, user *ui.UI) error {
+	user.SetQuiet(request.Quiet)
+	home := target.AskHome(ctx)
+	defer home.Stop() // which may wait for what gpgconf has left behind: no session does
+	r, err := resolve(ctx, request, user, home)
+	if err != nil {
+		return notBegun(ctx, err)
+	}
+	if r.onlyForward() {
+		return r.keepForwarding(ctx)
+	}
+	return r.runSession(ctx)
+}
+
+// resolve finds out what ssh_config says of the host, and which target that is.
+func resolve(ctx context.Context, request Request, user *ui.UI, home *target.Home) (*run, error) {
+	t, err := target.Resolve(ctx, request.Spec, request.SSH(), home)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range t.Config.Warnings {
+		user.Warn(errors.New(warning))
+	}
+	r := &run{request: request, config: t.Config}
+	r.service = serve.New(serve.Options{
+		Target: t, UI: user, Verbosity: request.Verbosity, Kind: share.Session,
+		Session: !r.onlyForward(), LoginShell: r.onlyForward() || r.remoteCommand() == "",
+	})
+	return r, r.checkSession()
+}
+
+// notBegun returns the error of a run that failed with err before it had a connection. Until
+// then ssh dies of a signal itself, and so do we, but not of SIGQUIT, at which Go would print
+// its stacks.
+func notBegun(ctx context.Context, err error) error {
+	proc.AwaitSignal(ctx, err)
+	if s, ok := errors.AsType[*signals.Error](context.Cause(ctx)); ok && s.Signal != syscall.SIGQUIT {
+		err = &signals.DiedError{Signal: s.Signal}
+	}
+	return ui.Exit(ui.ExitConnection, err)
+}
+
+// runSession runs the session and a bridge beside it. A failure on GPG's side is a warning,
+// unless ssh_config has the session fail with its forwards.
+func (r *run) runSession(ctx context.Context) error {
+	local, check, end := r.begin(ctx)
+	defer end()
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	defer r.conn.Close()
+	r.openAhead() // before anything else is asked of the host
+	beside := r.bringUp(ctx, local, check)
+	defer beside.takeDown(ctx)
+	if err := beside.await(ctx); err != nil {
+		return err
+	}
+	beside.warnOnce(ctx)
+	if err := r.openForwards(ctx, beside.path()); err != nil {
+		return err
+	}
+	err := r.session(ctx, beside)
+	if ctx.Err() == nil && !r.disconnected.Load() {
+		beside.tellLate()
+	}
+	return err
+}
+
+// begin is the Service's, and keeps the guard for the session.
+func (r *run) begin(ctx context.Context) (local *bridge.Local, check *serve.LocalCheck, end func()) {
+	local, check, r.guard, end = r.service.Begin(ctx)
+	return local, check, end
+}
+
+// connect logs in.
+func (r *run) connect(ctx context.Context) error {
+	connection, err := r.service.Dial(ctx)
+	if err != nil {
+		return notBegun(ctx, err)
+	}
+	r.conn = connection
+	return nil
+}
+
+// onlyForward reports whether no session is wanted, by -N or SessionType none.
+func (r *run) onlyForward() bool { return r.request.NoShell || r.config.SessionType == "none" }
+
+// bridgeIsAll reports whether there is no point in going on without a bridge.
+func (r *run) bridgeIsAll() bool {
+	return r.isOnlyBridge() || r.config.ExitOnForwardFailure
+}
+
+// isOnlyBridge reports whether this process does nothing but the bridge.
+func (r *run) isOnlyBridge() bool { return r.onlyForward() && !r.hasForwards() }
+
+// hasForwards reports whether the connection carries forwards of the user's own.
+func (r *run) hasForwards() bool { return !r.config.Forwards.IsEmpty() }
+
+// mayOverlap reports whether the session may start before the host has answered the request to
+// forward: not if that answer decides what comes next.
+func (r *run) mayOverlap() bool {
+	return !r.bridgeIsAll() && len(r.config.Forwards.Remote) == 0
+}

@@ -1,0 +1,236 @@
+package sshsession
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/terminal"
+	"gpg-bridge/internal/ui"
+	"gpg-bridge/sshfwd"
+	"gpg-bridge/sshfwd/wire"
+)
+
+// checkSession returns an error for what ssh refuses before it connects (ssh.c).
+func (r *run) checkSession() error {
+	switch {
+	case r.request.Command != "" && r.config.RemoteCommand != "":
+		return errors.New("cannot execute command-line and remote command: ssh_config has a RemoteCommand for this host")
+	case r.isSubsystem() && r.remoteCommand() == "":
+		return errors.New("you must specify a subsystem to invoke")
+	}
+	return nil
+}
+
+func (r *run) isSubsystem() bool {
+	return r.request.Subsystem || r.config.SessionType == "subsystem"
+}
+
+// remoteCommand is what runs on the host; empty is a login shell.
+func (r *run) remoteCommand() string {
+	if r.request.Command != "" {
+		return r.request.Command
+	}
+	return r.config.RemoteCommand
+}
+
+// session runs the command, or the login shell, and returns its status.
+func (r *run) session(ctx context.Context, b *sessionBridge) error {
+	request := sshfwd.SessionRequest{
+		Command:   r.remoteCommand(),
+		Subsystem: r.isSubsystem(),
+		Env:       r.config.Environment(os.Environ()),
+		Stdin:     r.service.UI.Stdin,
+		NoStdin:   r.request.NoStdin,
+		Stdout:    b.tellBeforeOutput(r.guard.Writer(r.service.UI.Stdout)),
+		Stderr:    b.tellBeforeOutput(r.guard.Writer(r.service.UI.Stderr)),
+
+		ForwardAgent: r.forwardAgent(),
+	}
+	status, err := r.onTerminal(ctx, &request)
+	r.disconnected.Store(errors.Is(err, sshfwd.ErrDisconnected))
+	return ui.Exit(status, r.ending(ctx, request.PTY != nil, err))
+}
+
+// onTerminal puts the terminal back on every way out, a panic among them.
+func (r *run) onTerminal(ctx context.Context, request *sshfwd.SessionRequest) (int, error) {
+	defer r.attachTerminal(request)()
+	return r.conn.Client.Session(ctx, *request)
+}
+
+// ending tells the user in ssh's words what ssh tells at the end of a session (clientloop.c),
+// and returns the error that is left to be told. ssh says nothing about a status, or a signal
+// that ended the remote command or us.
+func (r *run) ending(ctx context.Context, hadTTY bool, err error) error {
+	if ctx.Err() != nil || errors.Is(err, errNoPTY) {
+		return nil
+	}
+	var exit *link.ExitError
+	var lost *link.LostError
+	switch {
+	case errors.As(err, &lost) && errors.Is(err, sshfwd.ErrNoAnswer):
+		r.tell("Timeout, server %s not responding.", r.config.Hostname)
+		return nil
+	case errors.Is(err, wire.ErrHeldTooMuch):
+		return lost
+	case errors.As(err, &lost):
+		r.tell("Connection to %s closed by remote host.", r.config.Hostname)
+		err = nil
+	case errors.As(err, &exit), errors.Is(err, sshfwd.ErrDisconnected), errors.Is(err, link.ErrNoExitStatus),
+		errors.Is(err, syscall.EPIPE): // whoever closed our stdout knows
+		err = nil
+	}
+	if hadTTY && r.isInfoShown() {
+		r.tell("Connection to %s closed.", r.config.Hostname)
+	}
+	return err
+}
+
+// isInfoShown reports whether ssh would show messages of LogLevel INFO.
+func (r *run) isInfoShown() bool {
+	switch level := strings.ToUpper(r.config.LogLevel); level {
+	case "QUIET", "FATAL", "ERROR":
+		return false
+	}
+	return !r.request.Quiet
+}
+
+// isErrorShown reports whether ssh would show messages of LogLevel ERROR.
+func (r *run) isErrorShown() bool {
+	switch level := strings.ToUpper(r.config.LogLevel); level {
+	case "QUIET", "FATAL":
+		return false
+	}
+	return !r.request.Quiet
+}
+
+// tell shows a line of ssh's own.
+func (r *run) tell(format string, args ...any) {
+	r.service.UI.Show(fmt.Sprintf(format, args...) + "\r\n")
+}
+
+// requestTTY is RequestTTY of ssh_config, unless a flag says otherwise.
+func (r *run) requestTTY() string {
+	if r.request.TTY != "" {
+		return r.request.TTY
+	}
+	return r.config.RequestTTY
+}
+
+// wantsTTY decides as ssh does (ssh.c): by -T and -t, then by RequestTTY, then by whether a
+// shell was requested. Without a terminal here only force counts; missing says that a terminal
+// was wanted.
+func (r *run) wantsTTY(haveTerminal bool, command string) (wanted, missing bool) {
+	mode := r.requestTTY()
+	switch {
+	case mode == "force":
+		return true, false
+	case mode == "no" || (mode != "yes" && command != ""):
+		return false, false
+	}
+	haveTerminal = haveTerminal && !r.request.NoStdin
+	return haveTerminal, !haveTerminal
+}
+
+// terminal returns the user's terminal, nil if stdin is none, and the one to request from the
+// host, nil if none is wanted. missing says that one was wanted, but there is none here.
+func (r *run) terminal() (here *terminal.Terminal, pty *terminal.PTY, missing bool) {
+	in, _ := r.service.UI.Stdin.(*os.File)
+	out, _ := r.service.UI.Stdout.(*os.File)
+	here, ok := terminal.Open(in, out)
+	wanted, missing := r.wantsTTY(ok, r.remoteCommand())
+	name := r.config.TermName(os.Getenv("TERM"))
+	switch {
+	case !wanted:
+		return here, nil, missing
+	case !ok:
+		return nil, &terminal.PTY{Term: name}, false
+	}
+	return here, here.PTY(name), false
+}
+
+// openAhead opens the session's channel and requests its terminal while the host is prepared.
+func (r *run) openAhead() {
+	r.conn.Client.OpenAhead()
+	if _, pty, _ := r.terminal(); pty != nil {
+		r.conn.Client.AskPTYAhead(pty)
+	}
+}
+
+// attachTerminal requests a terminal on the host if one is wanted, and passes it every key as
+// soon as the shell runs. The returned function restores the terminal here.
+func (r *run) attachTerminal(request *sshfwd.SessionRequest) (restore func()) {
+	tty, pty, missing := r.terminal()
+	if missing && r.isInfoShown() {
+		r.tell("Pseudo-terminal will not be allocated because stdin is not a terminal.")
+	}
+	if pty == nil {
+		return r.attachLines(request, tty)
+	}
+	raw := &rawMode{ui: r.service.UI, terminal: tty}
+	request.Escape = r.escape(raw)
+	request.PTY, request.PTYRefused = pty, r.ptyRefused
+	if tty == nil {
+		return func() {}
+	}
+	input := tty.Input(r.guard.IsFree)
+	request.Stdin = input
+	sizes, stopSizes := tty.Resizes()
+	painter := newRepainter(tty, sizes)
+	request.Resize = painter.sizes
+	request.Started = raw.enter
+	r.guard.LendFor(lentTerminal{raw, painter})
+	stopContinue := terminal.OnContinue(raw.renew)
+	return func() {
+		_ = input.Close()
+		r.guard.Await() // until then the pinentry has the modes
+		r.guard.LendFor(nil)
+		raw.end()
+		stopContinue()
+		painter.stop()
+		stopSizes()
+	}
+}
+
+// attachLines is for a session without a terminal on the host, which reads the terminal here
+// line by line.
+func (r *run) attachLines(request *sshfwd.SessionRequest, tty *terminal.Terminal) (restore func()) {
+	if r.guard == nil || tty == nil {
+		return func() {}
+	}
+	input := tty.Input(r.guard.IsFree)
+	request.Stdin = input
+	return func() { _ = input.Close() }
+}
+
+// errNoPTY ends a session whose terminal was refused.
+var errNoPTY = errors.New("the server refused a terminal")
+
+// ptyRefused says what ssh says, and goes on as ssh does, unless the user asked for a terminal
+// (client_status_confirm in clientloop.c). The terminal here stays as the user had it.
+func (r *run) ptyRefused() error {
+	if r.isErrorShown() {
+		r.tell("PTY allocation request failed on channel 0")
+	}
+	if r.requestTTY() == "auto" {
+		return nil
+	}
+	return errNoPTY
+}
+
+// escape returns what escape sequences do, nil if there are none.
+func (r *run) escape(raw *rawMode) *sshfwd.Escape {
+	char, ok := sshfwd.EscapeChar(r.config.EscapeChar)
+	if !ok {
+		return nil
+	}
+	escape := &sshfwd.Escape{Char: char, Show: r.service.UI.Show}
+	if terminal.CanSuspend {
+		escape.Suspend = raw.suspend
+	}
+	return escape
+}

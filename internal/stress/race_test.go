@@ -1,6 +1,0 @@
-//go:build race
-
-package main
-
-// raceDetector: the program is built as its tests are.
-const raceDetector = true

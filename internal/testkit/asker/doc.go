@@ -1,0 +1,2 @@
+// Package asker answers for the user in tests.
+package asker

@@ -1,0 +1,3 @@
+// Package sshkeys makes SSH keys for tests: keys of the real ssh-keygen, random keys, and
+// keys that are the same in every process.
+package sshkeys

@@ -1,0 +1,11 @@
+package ui
+
+import "golang.org/x/sys/unix"
+
+const (
+	getTermios         = unix.TCGETS
+	setTermiosAndFlush = unix.TCSETSF
+
+	// noKey is _POSIX_VDISABLE, for a control character that is not set.
+	noKey = 0
+)

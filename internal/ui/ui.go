@@ -1,0 +1,247 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/term"
+
+	"gpg-bridge/internal/usertext"
+)
+
+// Everything that gpg-bridge says to its user is said in this file, except the
+// help, which cobra prints.
+//
+// Messages go to stderr, begin with "gpg-bridge: " in lower case and have no
+// period; a second line says what to do. Text from a remote is escaped by
+// whoever received it. stdout gets only what the remote sent or what was asked
+// for. When all is well nothing is said, except by -N.
+//
+// Questions are asked on the terminal itself, never on stdin.
+
+// UI is the user: what they see, and what they answer. Its methods may be
+// called from any goroutine.
+type UI struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	mu    sync.Mutex // one message, or one question, at a time
+	quiet bool
+	raw   bool   // the terminal is in raw mode, in which an LF needs a CR
+	turn  func() // returns when nobody else has the terminal; nil if nobody ever has
+
+	prompt atomic.Pointer[func() bool] // cancels another program's prompt; nil: there is never one
+}
+
+// New returns the user with these standard streams.
+func New(stdin io.Reader, stdout, stderr io.Writer) *UI {
+	return &UI{Stdin: stdin, Stdout: stdout, Stderr: stderr}
+}
+
+// Redirect sends messages elsewhere. It is called before there are any.
+func (u *UI) Redirect(messages io.Writer) { u.Stderr = messages }
+
+// SetQuiet is ssh's -q: warnings are dropped, errors are not.
+func (u *UI) SetQuiet(quiet bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.quiet = quiet
+}
+
+// SetRaw tells whether the terminal is in raw mode.
+func (u *UI) SetRaw(raw bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.raw = raw
+}
+
+// SetTurn sets a function for which every message waits.
+func (u *UI) SetTurn(turn func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.turn = turn
+}
+
+// SetPrompt sets the function that cancels another program's prompt on the terminal, and
+// reports whether there is one.
+func (u *UI) SetPrompt(cancel func() bool) { u.prompt.Store(&cancel) }
+
+// CancelPrompt cancels another program's prompt on the terminal, and reports whether there is
+// one. It does not wait for messages that are being written.
+func (u *UI) CancelPrompt() bool {
+	cancel := u.prompt.Load()
+	return cancel != nil && (*cancel)()
+}
+
+// lock begins a message. mu is not held while the message waits for its turn.
+func (u *UI) lock() {
+	u.mu.Lock()
+	if turn := u.turn; turn != nil {
+		u.mu.Unlock()
+		turn()
+		u.mu.Lock()
+	}
+}
+
+// Say prints one message, made one line, with its hint.
+func (u *UI) Say(text, hint string) {
+	u.lock()
+	defer u.mu.Unlock()
+	u.sayLocked(text, hint)
+}
+
+func (u *UI) sayLocked(text, hint string) {
+	message := "gpg-bridge: " + OneLine(text) + "\n"
+	if hint != "" {
+		message += "gpg-bridge: " + OneLine(hint) + "\n"
+	}
+	if u.raw {
+		message = strings.ReplaceAll(message, "\n", "\r\n")
+	}
+	_, _ = io.WriteString(u.Stderr, message)
+}
+
+// maxLine bounds a line of a message, in bytes.
+const maxLine = 2048
+
+// OneLine makes a text fit for a line on a terminal. Whoever receives text from a remote escapes
+// and bounds it, but a library's error may carry such text here in unexpected ways.
+func OneLine(text string) string {
+	text = strings.ReplaceAll(text, "\n", "; ") // errors.Join puts each error on a line
+	if len(text) > maxLine {
+		text = text[:maxLine] + "…"
+	}
+	return usertext.Printable(text)
+}
+
+// Warn reports an error that does not end the program.
+func (u *UI) Warn(err error) {
+	u.lock()
+	defer u.mu.Unlock()
+	if !u.quiet {
+		u.sayLocked("warning: "+err.Error(), usertext.Hint(err))
+	}
+}
+
+// Tell says what happens, for a command that shows nothing else.
+func (u *UI) Tell(text string) {
+	u.lock()
+	defer u.mu.Unlock()
+	if !u.quiet {
+		u.sayLocked(text, "")
+	}
+}
+
+// Print prints on stdout what was asked for, one line or several, for people to read:
+// unprintable characters are escaped.
+func (u *UI) Print(text string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, err := io.WriteString(u.Stdout, usertext.Printable(text))
+	return err
+}
+
+// Output writes to stdout what was asked for, byte for byte, since it may go into a file.
+func (u *UI) Output(text string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, err := io.WriteString(u.Stdout, text)
+	return err
+}
+
+// Show writes a text of ours to stderr as it is, between other messages.
+func (u *UI) Show(text string) {
+	u.lock()
+	defer u.mu.Unlock()
+	_, _ = io.WriteString(u.Stderr, text)
+}
+
+// Control sends a control sequence of ours to the terminal that is stdout.
+func (u *UI) Control(sequence string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, _ = io.WriteString(u.Stdout, sequence)
+}
+
+// Notice shows a text from the remote, such as a banner, on lines of its own.
+func (u *UI) Notice(text string) {
+	u.lock()
+	defer u.mu.Unlock()
+	if !u.quiet {
+		_, _ = io.WriteString(u.Stderr, usertext.Printable(text))
+	}
+}
+
+// IsBusy reports whether a program that reads keys or a password has the terminal to which
+// messages go, and whose screen a message would disturb.
+func (u *UI) IsBusy() bool {
+	file, ok := u.Stderr.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) && !terminalIsCooked(file)
+}
+
+// Log returns the program's log, which goes to stderr with -v, and otherwise nowhere.
+func (u *UI) Log(verbosity int) *slog.Logger {
+	if verbosity == 0 {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(logWriter{u}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// logWriter writes the log's lines between messages, not into the middle of one.
+type logWriter struct{ UI *UI }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	w.UI.Say(strings.TrimSuffix(string(line), "\n"), "")
+	return len(line), nil
+}
+
+// ExitCode prints the error with which a command ended, and returns its exit code.
+func (u *UI) ExitCode(err error) int {
+	var exit *ExitError
+	var usage *UsageError
+	code := 1
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		code, err = exit.Code, exit.Err
+	case errors.As(err, &usage):
+		code = 2
+	}
+	if err != nil {
+		u.Say(err.Error(), usertext.Hint(err))
+	}
+	return code
+}
+
+// errNoTerminal says that a question cannot be asked.
+var errNoTerminal = errors.New("there is no terminal to ask on")
+
+// AskSecret asks for a passphrase or password, and hides what is typed.
+func (u *UI) AskSecret(ctx context.Context, prompt string) ([]byte, error) {
+	return u.ask(ctx, question{prompt, false})
+}
+
+// Ask asks for a line, without its end.
+func (u *UI) Ask(ctx context.Context, prompt string) (string, error) {
+	answer, err := u.ask(ctx, question{prompt, true})
+	return string(answer), err
+}
+
+// ask asks on the terminal; messages wait meanwhile.
+func (u *UI) ask(ctx context.Context, q question) ([]byte, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	tty, err := openTerminal()
+	if err != nil {
+		return nil, errNoTerminal
+	}
+	return tty.ask(ctx, question{usertext.Printable(q.prompt), q.shown})
+}

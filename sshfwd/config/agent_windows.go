@@ -1,0 +1,4 @@
+package config
+
+// defaultAgent is the pipe of Windows' own ssh-agent service.
+const defaultAgent = `\\.\pipe\openssh-ssh-agent`

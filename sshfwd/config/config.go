@@ -1,0 +1,114 @@
+package config
+
+import "time"
+
+// Config is a resolved destination: the values of ssh_config(5) that a
+// connection needs, under ssh_config's names. It is ready to use: tokens and
+// tildes are expanded, except in ProxyCommand, KnownHostsCommand and LocalCommand.
+type Config struct {
+	Destination  string // as the user gave it, for messages
+	OriginalHost string // the host the user named, %n
+	Hostname     string // where to connect to, lower case
+	Port         int
+	User         string
+	ConfigFile   string // -F, with which jump hosts are resolved too
+	BatchMode    bool
+	Detached     bool // Options.Detached
+
+	ConnectionAttempts  int           // one a second
+	ConnectTimeout      time.Duration // 0 for the system's
+	ServerAliveInterval time.Duration // 0 for no keepalives
+	ServerAliveCountMax int
+	TCPKeepAlive        bool
+	AddressFamily       string // "any", "inet", "inet6"
+	BindAddress         string
+	BindInterface       string
+	ProxyJump           string // [user@]host[:port] or ssh://…, the last one is next to the host
+	ProxyCommand        string // raw, with its tokens
+	ProxyUseFdpass      bool   // ProxyCommand hands over a connected socket and ends
+
+	UserKnownHostsFiles   []string
+	GlobalKnownHostsFiles []string
+	// KnownHostsInDoubt: ssh -G left open which files these two are. They are then all
+	// the files that can be meant: a key in one of them counts only if no other file
+	// contradicts it, and nothing is written.
+	KnownHostsInDoubt                bool
+	KnownHostsCommand                string // raw, with its tokens
+	RevokedHostKeys                  []string
+	HostKeyAlias                     string
+	StrictHostKeyChecking            Strictness
+	HashKnownHosts                   bool
+	CheckHostIP                      bool
+	NoHostAuthenticationForLocalhost bool
+
+	// HostKeyAlgorithms, CASignatureAlgorithms and PubkeyAcceptedAlgorithms are
+	// ssh's lists, the user's or the default. KexAlgorithms, Ciphers and MACs
+	// are nil unless the user set them. Any of them may hold names that
+	// golang.org/x/crypto does not know.
+	HostKeyAlgorithms        []string
+	CASignatureAlgorithms    []string
+	PubkeyAcceptedAlgorithms []string
+	KexAlgorithms            []string
+	Ciphers                  []string
+	MACs                     []string
+	RequiredRSASize          int // bits
+
+	// IdentityFiles and CertificateFiles are paths. IdentitiesAreDefaults: the
+	// user named none, and it does not matter if one is missing.
+	IdentityFiles         []string
+	IdentitiesAreDefaults bool
+	CertificateFiles      []string
+	IdentityAgent         string // a socket, "none", "SSH_AUTH_SOCK", "$NAME", or "" for SSH_AUTH_SOCK
+	IdentitiesOnly        bool
+	AddKeysToAgent        KeysToAgent
+	// ForwardAgent: sessions may use the agent at ForwardAgentSocket, a path or
+	// "$NAME", or if that is "", the one that we use ourselves (Client.ForwardAgent).
+	ForwardAgent       bool
+	ForwardAgentSocket string
+
+	PreferredAuthentications     []string // nil for ssh's order
+	PubkeyAuthentication         bool
+	PasswordAuthentication       bool
+	KbdInteractiveAuthentication bool
+	NumberOfPasswordPrompts      int
+
+	RequestTTY           string // "auto", "no", "yes", "force"
+	RemoteCommand        string
+	SessionType          string   // "none" (-N), "subsystem" (-s), "default"
+	SendEnv              []string // patterns
+	SetEnv               []string // NAME=value
+	EscapeChar           string   // one character, "^X" or "none"
+	ExitOnForwardFailure bool
+	Forwards             Forwards // LocalForward, RemoteForward, DynamicForward and their options
+	LogLevel             string   // upper case, "INFO" by default
+
+	// ControlPath is where ssh shares its connections, "" for nowhere, or where
+	// there was no ssh to ask. ControlMaster: an ssh that finds no connection there
+	// shares its own. ControlPersist is how long that one then stays when it is not
+	// used, 0 if this is not limited or it does not stay at all. A Client shares
+	// nothing.
+	ControlPath    string
+	ControlMaster  bool
+	ControlPersist time.Duration
+
+	// Ignored are the settings that are not supported and have no effect, each
+	// "keyword value".
+	Ignored []string
+
+	// Warnings is what ssh said while it read its configuration, one line each,
+	// safe for a terminal.
+	Warnings []string
+}
+
+// Strictness is StrictHostKeyChecking.
+type Strictness string
+
+// The values of StrictHostKeyChecking (ssh_config(5)). StrictNo adds unknown
+// keys without asking; unlike ssh, a changed or revoked key is refused even
+// then.
+const (
+	StrictAsk       Strictness = "ask"
+	StrictYes       Strictness = "yes"
+	StrictAcceptNew Strictness = "accept-new"
+	StrictNo        Strictness = "no"
+)

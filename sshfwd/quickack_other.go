@@ -1,7 +1,0 @@
-//go:build !linux
-
-package sshfwd
-
-const quickAckExists = false
-
-func quickAck(uintptr) {}

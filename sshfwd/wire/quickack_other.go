@@ -1,0 +1,7 @@
+//go:build !linux
+
+package wire
+
+const quickAckExists = false
+
+func quickAck(uintptr) {}
