@@ -151,11 +151,12 @@ func (l *lazyAgent) reach(first []byte) ([]byte, bool, error) {
 	return agent.ReadLine()
 }
 
-// adopt reports whether the agent is still wanted. If it is, Close will close it.
+// adopt reports whether the agent is still wanted. If it is, Close will close it. The
+// context ends a moment before Close has noted that nobody wants it.
 func (l *lazyAgent) adopt(agent Agent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || l.ctx.Err() != nil {
 		return false
 	}
 	l.agent = agent
