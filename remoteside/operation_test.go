@@ -23,7 +23,12 @@ type witnessed struct {
 	began      []uuid.UUID
 	beginnings []Operation
 	operations []Operation
+	left       chan struct{} // closed by Leaving
 }
+
+func newWitness() *witnessed { return &witnessed{left: make(chan struct{})} }
+
+func (w *witnessed) Leaving(Operation) { close(w.left) }
 
 func (w *witnessed) Began(session uuid.UUID) {
 	w.mu.Lock()
@@ -47,14 +52,16 @@ func (w *witnessed) Operated(o Operation) {
 // agent answers, and lets the client leave.
 func play(t *testing.T, conversation string) (*witnessed, Report) {
 	t.Helper()
-	w, agent := new(witnessed), fakeagent.New()
-	second := new(witnessed)
+	w, second, agent := newWitness(), newWitness(), fakeagent.New()
 	client, reports := serve(t, t.Context(), Config{Connect: connectTo(agent), Observers: []Observer{w, second}})
 	in := bufio.NewReader(client)
 	_, err := in.ReadString('\n')
 	require.NoError(t, err)
+	unanswered := false
 	for line := range strings.Lines(conversation) {
-		switch who, text, _ := strings.Cut(line, ": "); who {
+		who, text, _ := strings.Cut(line, ": ")
+		unanswered = who == "C"
+		switch who {
 		case "C":
 			fakeagent.Send(t, client, text)
 			require.Equal(t, text, <-agent.Heard)
@@ -66,8 +73,13 @@ func play(t *testing.T, conversation string) (*witnessed, Report) {
 		}
 	}
 	require.NoError(t, client.Close())
+	if unanswered {
+		<-w.left // before the agent goes too
+		<-second.left
+	}
 	close(agent.Gone)
 	report := <-reports
+	w.left, second.left = nil, nil
 	require.Equal(t, w, second, "each observer is told the same")
 	return w, report
 }

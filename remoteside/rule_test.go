@@ -143,7 +143,7 @@ func TestGuardComesFirst(t *testing.T) {
 
 // TestOperationsAreTheAgents: what is told of a key's use is what the agent was given.
 func TestOperationsAreTheAgents(t *testing.T) {
-	w, agent := new(witnessed), fakeagent.New()
+	w, agent := newWitness(), fakeagent.New()
 	client, ended := serve(t, t.Context(), Config{
 		Connect: connectTo(agent), Observers: []Observer{w}, Rules: []Rule{rewrites("FIRST", "SIGKEY "+grip+"\n"), rewrites("SECOND", "PKSIGN\n")},
 	})

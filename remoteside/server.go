@@ -92,16 +92,19 @@ func (srv *Server) ServeConn(ctx context.Context, conn io.ReadWriteCloser) {
 func (srv *Server) takeSlot(ctx context.Context) bool {
 	select {
 	case srv.slots <- struct{}{}:
-		return true
 	default:
 		srv.fulfilAll()
+		select {
+		case srv.slots <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
 	}
-	select {
-	case srv.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
+	if ctx.Err() != nil { // what has ended the others, and so freed the slot, ends this one
+		<-srv.slots
 		return false
 	}
+	return true
 }
 
 func (srv *Server) add(s *session) {
