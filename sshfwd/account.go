@@ -8,6 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"gpg-bridge/sshfwd/config"
+	"gpg-bridge/sshfwd/hostkey"
 )
 
 // An account is who has logged in where. The key is part of it, since authorized_keys
@@ -43,10 +44,7 @@ func accountID(c *config.Config, keys []ssh.PublicKey) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s@%s:%d\n", c.User, c.Hostname, c.Port)
 	for _, key := range keys {
-		if cert, ok := key.(*ssh.Certificate); ok {
-			key = cert.Key
-		}
-		fmt.Fprintln(sum, ssh.FingerprintSHA256(key))
+		fmt.Fprintln(sum, hostkey.Fingerprint(key))
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -152,13 +152,7 @@ func (c *Client) runChannel(ctx context.Context) openedChannel {
 		c.leaveAhead()
 		return openedChannel{ch: ch, reqs: reqs, err: err}
 	}
-	if opened, ok := c.takeAhead(ctx); ok {
-		if opened.pty == nil || opened.err != nil {
-			return opened
-		}
-		c.discard(opened)
-	}
-	return c.openSessionChannel(ctx)
+	return c.sessionChannel(ctx, nil)
 }
 
 // takeAhead waits for the channel that was opened ahead. ok is false if there was none, or

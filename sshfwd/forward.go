@@ -58,9 +58,6 @@ func newForward(ctx context.Context, r *forwarder, path string, serve func(conte
 	return f
 }
 
-// Path is the path that was asked for.
-func (f *Forward) Path() string { return f.path }
-
 // Close asks the server to stop listening, closes every connection of the
 // Forward and returns when every serve call has returned. ctx bounds the wait for the
 // server, which has to answer the request and the close of each connection: an
@@ -163,16 +160,14 @@ func (f *Forward) isOver() bool {
 // handle serves one channel. It returns when the server has closed it, too, or the
 // connection has ended.
 func (f *Forward) handle(newCh ssh.NewChannel) {
-	ch, reqs, err := newCh.Accept()
+	conn, err := Accept(newCh)
 	if err != nil {
 		return // the connection has ended
 	}
-	conn := newConn(ch, reqs)
 	if f.admit(conn) {
 		f.serveOne(conn)
 	}
-	_ = conn.Close()
-	<-conn.done
+	conn.End()
 }
 
 func (f *Forward) serveOne(conn *Conn) {

@@ -48,8 +48,7 @@ type forwarder struct {
 	wg       sync.WaitGroup
 
 	mu       sync.Mutex
-	ended    bool // the connection has ended: no wg.Go any more
-	forwards map[string]*Forward
+	forwards map[string]*Forward // nil when the connection has ended: no wg.Go any more
 }
 
 // newForwarder returns the dispatcher of c's forwards, for at most maxConns connections. It
@@ -131,7 +130,7 @@ func (r *forwarder) request(f *Forward) error {
 func (r *forwarder) spawn(work func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.forwards == nil {
 		return false
 	}
 	r.wg.Go(work)
@@ -141,7 +140,7 @@ func (r *forwarder) spawn(work func()) bool {
 func (r *forwarder) add(f *Forward) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.forwards == nil {
 		return net.ErrClosed
 	}
 	if r.forwards[f.path] != nil {
@@ -167,7 +166,6 @@ func (r *forwarder) loop(in <-chan ssh.NewChannel) {
 		r.dispatch(newCh)
 	}
 	r.mu.Lock()
-	r.ended = true
 	forwards := r.forwards
 	r.forwards = nil
 	r.mu.Unlock()

@@ -22,7 +22,6 @@ import (
 // handshake is one connection from the version exchange to the end of the
 // log-in.
 type handshake struct {
-	ctx    context.Context // ends when run returns
 	parent context.Context // the caller's
 	cancel context.CancelFunc
 	config *config.Config
@@ -44,7 +43,8 @@ type handshake struct {
 func newHandshake(ctx context.Context, conn net.Conn, d *dialer) *handshake {
 	c, p := d.config, d.options.Prompter
 	h := &handshake{parent: ctx, config: c, log: d.log, wire: conn, tap: wire.NewTap(wire.Guard(wire.SkipToVersion(conn), wire.MaxHeld))}
-	h.ctx, h.cancel = context.WithCancel(ctx)
+	running, cancel := context.WithCancel(ctx) // ends when run returns
+	h.cancel = cancel
 	limit := c.ConnectTimeout
 	if limit <= 0 {
 		limit = config.LoginTimeout
@@ -53,8 +53,8 @@ func newHandshake(ctx context.Context, conn net.Conn, d *dialer) *handshake {
 	if p != nil {
 		h.prompter = &pausingPrompter{p, h.clock}
 	}
-	h.policy = hostkey.New(h.ctx, c, h.prompter, d.options.Stderr, d.log)
-	h.auth = login.New(h.ctx, login.Options{
+	h.policy = hostkey.New(running, c, h.prompter, d.options.Stderr, d.log)
+	h.auth = login.New(running, login.Options{
 		Config: c, Asker: h.prompter, Tap: h.tap, Pause: h.clock.pause,
 		StateDir: d.options.StateDir, TokenAsked: d.options.TokenAsked, Log: d.log,
 	})

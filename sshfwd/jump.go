@@ -82,7 +82,7 @@ func (c *Client) dialThrough(ctx context.Context, to *config.Config) (*jumpConn,
 		Originator     string
 		OriginatorPort uint32
 	}{to.Hostname, uint32(to.Port), "127.0.0.1", 0})
-	ch, reqs, err := c.openChannel(limited, directTCP, payload)
+	conn, err := c.Open(limited, directTCP, payload)
 	var refused *ssh.OpenChannelError
 	switch {
 	case errors.As(err, &refused):
@@ -93,7 +93,7 @@ func (c *Client) dialThrough(ctx context.Context, to *config.Config) (*jumpConn,
 		return nil, &DialError{Host: to.Hostname, Port: to.Port, Err: err}
 	}
 	addr := net.JoinHostPort(to.Hostname, strconv.Itoa(to.Port))
-	return &jumpConn{newConn(ch, reqs), proxied{addr}, c}, nil
+	return &jumpConn{conn, proxied{addr}, c}, nil
 }
 
 // Close ends both connections, dead or alive, and does not wait.

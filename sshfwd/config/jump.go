@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -51,11 +50,9 @@ func parseJumpHost(spec string) (user, host string, port int, ok bool) {
 		host, text, _ = strings.Cut(rest, ":")
 	}
 	if text != "" {
-		number, err := strconv.ParseUint(text, 10, 16)
-		if err != nil || number == 0 {
+		if port, ok = parsePort(text); !ok || port == 0 {
 			return "", "", 0, false
 		}
-		port = int(number)
 	}
 	return user, host, port, host != ""
 }

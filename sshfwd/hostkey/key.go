@@ -2,6 +2,7 @@ package hostkey
 
 import (
 	"bytes"
+	"crypto/rsa"
 
 	"golang.org/x/crypto/ssh"
 
@@ -18,6 +19,20 @@ func Plain(key ssh.PublicKey) ssh.PublicKey {
 
 // Fingerprint is the fingerprint of a key, or of the key in a certificate: "SHA256:…".
 func Fingerprint(key ssh.PublicKey) string { return ssh.FingerprintSHA256(Plain(key)) }
+
+// RSASize is the size in bits of an RSA key, or of the one in a certificate. ok is false for
+// keys of other types.
+func RSASize(key ssh.PublicKey) (bits int, ok bool) {
+	crypto, ok := Plain(key).(ssh.CryptoPublicKey)
+	if !ok {
+		return 0, false
+	}
+	public, ok := crypto.CryptoPublicKey().(*rsa.PublicKey)
+	if !ok {
+		return 0, false
+	}
+	return public.N.BitLen(), true
+}
 
 // keyTypeName is ssh's name for the type of a key (sshkey_type in sshkey.c).
 func keyTypeName(key ssh.PublicKey) string {

@@ -2,7 +2,6 @@ package hostkey
 
 import (
 	"context"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io"
@@ -116,12 +115,8 @@ func (p *Policy) Order(algorithms []string) ([]string, error) {
 
 // checkSize is RequiredRSASize.
 func (p *Policy) checkSize(key ssh.PublicKey) error {
-	crypto, ok := Plain(key).(ssh.CryptoPublicKey)
-	if !ok {
-		return nil
-	}
-	if k, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok && k.N.BitLen() < p.config.RequiredRSASize {
-		return fmt.Errorf("%d bits, and RequiredRSASize is %d", k.N.BitLen(), p.config.RequiredRSASize)
+	if bits, ok := RSASize(key); ok && bits < p.config.RequiredRSASize {
+		return fmt.Errorf("%d bits, and RequiredRSASize is %d", bits, p.config.RequiredRSASize)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package login
 
 import (
 	"cmp"
-	"crypto/rsa"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -129,7 +128,7 @@ func (l *Login) signer(id *identity) (ssh.Signer, error) {
 		}
 		id.public = id.file.public
 	}
-	if bits := rsaBits(id.public); bits > 0 && bits < l.Config.RequiredRSASize {
+	if bits, ok := hostkey.RSASize(id.public); ok && bits < l.Config.RequiredRSASize {
 		return nil, fmt.Errorf("its %d bits are less than RequiredRSASize", bits)
 	}
 	algorithms := l.signatureAlgorithms(id.public.Type())
@@ -137,23 +136,9 @@ func (l *Login) signer(id *identity) (ssh.Signer, error) {
 		return nil, fmt.Errorf("PubkeyAcceptedAlgorithms does not allow %s", id.public.Type())
 	}
 	if id.agent == nil && id.file.private == nil && l.Asker == nil {
-		l.unasked = true
-		return nil, fmt.Errorf("it needs a passphrase: %w", usertext.ErrNoPrompt)
+		return nil, l.needsPassphrase()
 	}
 	return &identitySigner{login: l, id: id, algorithms: algorithms}, nil
-}
-
-// rsaBits is the size of an RSA key or of a certificate's, 0 for other types.
-func rsaBits(key ssh.PublicKey) int {
-	crypto, ok := hostkey.Plain(key).(ssh.CryptoPublicKey)
-	if !ok {
-		return 0
-	}
-	public, ok := crypto.CryptoPublicKey().(*rsa.PublicKey)
-	if !ok {
-		return 0
-	}
-	return public.N.BitLen()
 }
 
 // signatureAlgorithms are the algorithms that the user allows for a type of key, in the
@@ -180,6 +165,12 @@ func (l *Login) signatureAlgorithms(keyType string) []string {
 	return algorithms
 }
 
+// needsPassphrase notes, and returns as an error, that nobody can be asked for a passphrase.
+func (l *Login) needsPassphrase() error {
+	l.unasked = true
+	return fmt.Errorf("it needs a passphrase: %w", usertext.ErrNoPrompt)
+}
+
 // unlock decrypts the identity's file. It asks for the passphrase up to
 // NumberOfPasswordPrompts times; an empty answer means not to use the key.
 func (l *Login) unlock(id *identity) error {
@@ -187,8 +178,7 @@ func (l *Login) unlock(id *identity) error {
 		return nil
 	}
 	if l.Asker == nil {
-		l.unasked = true
-		return fmt.Errorf("it needs a passphrase: %w", usertext.ErrNoPrompt)
+		return l.needsPassphrase()
 	}
 	prompt := fmt.Sprintf("Enter passphrase for key '%s': ", id.file.path)
 	for range l.Config.NumberOfPasswordPrompts {

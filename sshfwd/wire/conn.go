@@ -22,8 +22,7 @@ const smallRead = 2 * 1448
 type Conn struct {
 	net.Conn
 	raw      syscall.RawConn // nil where there is no socket to set the option on
-	quick    func(fd uintptr)
-	received atomic.Uint64 // bytes
+	received atomic.Uint64   // bytes
 
 	noNagle atomic.Bool // the server has turned Nagle's algorithm off
 
@@ -33,7 +32,7 @@ type Conn struct {
 
 // New takes over a connection.
 func New(conn net.Conn) *Conn {
-	w := &Conn{Conn: conn, quick: quickAck}
+	w := &Conn{Conn: conn}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		w.out = newWriter(tcp)
 		if quickAckExists {
@@ -49,7 +48,7 @@ func (w *Conn) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	w.received.Add(uint64(n))
 	if w.raw != nil && n > 0 && n < smallRead && !w.noNagle.Load() {
-		_ = w.raw.Control(w.quick)
+		_ = w.raw.Control(quickAck)
 	}
 	return n, err
 }

@@ -144,6 +144,16 @@ func (c *control) forward(ctx context.Context, what string, kind uint32, body fo
 	return err
 }
 
+// closeOld closes a forward that may be open. If the master refuses, it has none, which is no
+// error.
+func (c *control) closeOld(ctx context.Context, what string, body forwardBody) error {
+	err := c.forward(ctx, what, askCloseFwd, body)
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return nil
+	}
+	return err
+}
+
 // told returns the error of a connection that ended: ctx's cause if ctx has ended it.
 func told(ctx context.Context, err error) error {
 	switch {

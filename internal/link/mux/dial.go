@@ -65,9 +65,8 @@ func (l *Link) dialLocal(ctx context.Context, path string) (*net.UnixConn, error
 }
 
 func (l *Link) openLocal(ctx context.Context, c *control, path string) error {
-	var refused *RefusedError
 	if l.local.path != "" {
-		if err := c.forward(ctx, "stop listening", askCloseFwd, l.local.body()); err != nil && !errors.As(err, &refused) {
+		if err := c.closeOld(ctx, "stop listening", l.local.body()); err != nil {
 			return err
 		}
 	}
@@ -78,9 +77,10 @@ func (l *Link) openLocal(ctx context.Context, c *control, path string) error {
 	}
 	next := localForward{path, local}
 	// A forward that an earlier process left would pass for the one requested here.
-	if err := c.forward(ctx, "stop listening", askCloseFwd, next.body()); err != nil && !errors.As(err, &refused) {
+	if err := c.closeOld(ctx, "stop listening", next.body()); err != nil {
 		return err
 	}
+	var refused *RefusedError
 	err = c.forward(ctx, "listen for us", askOpenForward, next.body())
 	if errors.As(err, &refused) {
 		return &link.DialError{Path: path, Prohibited: true, Message: refused.Reason}

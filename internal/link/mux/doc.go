@@ -22,5 +22,5 @@
 //
 // Read it in this order: protocol.go (messages), control.go (a connection to the
 // master), link.go (the whole), forward.go, dial.go and run.go (what goes through
-// it), exit.go (the master's end).
+// it).
 package mux

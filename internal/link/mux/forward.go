@@ -111,10 +111,10 @@ func (f *Forward) request(ctx context.Context) error {
 	}
 	defer c.close()
 	body := streamForward(forwardRemote, f.remote, f.local)
-	var refused *RefusedError
-	if err := c.forward(ctx, "take back an old forward", askCloseFwd, body); err != nil && !errors.As(err, &refused) {
+	if err := c.closeOld(ctx, "take back an old forward", body); err != nil {
 		return fmt.Errorf("forward %q: %w", f.remote, err)
 	}
+	var refused *RefusedError
 	err = c.forward(ctx, "forward "+f.remote, askOpenForward, body)
 	switch {
 	case err == nil:
