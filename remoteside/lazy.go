@@ -49,16 +49,15 @@ type lazyAgent struct {
 	cancel     context.CancelFunc
 
 	asked chan []byte   // capacity 1: the command that ReadLine is to answer
-	over  chan struct{} // closed by Close
+	over  chan struct{} // closed by Close, while mu is held
 
 	reached atomic.Pointer[Agent] // set once; from then on all lines go there
 	said    bool                  // we gave our last answer; owned by the reader
 
-	mu     sync.Mutex
-	busy   bool  // a command was not answered yet
-	agent  Agent // set as soon as it is connected
-	closed bool
-	err    error // why it could not be reached
+	mu    sync.Mutex
+	busy  bool  // a command was not answered yet
+	agent Agent // set as soon as it is connected
+	err   error // why it could not be reached
 }
 
 func (l *lazyAgent) Greeting() []byte { return []byte(ownGreeting) }
@@ -70,7 +69,7 @@ func (l *lazyAgent) WriteLine(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.closed:
+	case isClosed(l.over):
 		return net.ErrClosed
 	case l.busy:
 		return errOneAtATime
@@ -151,12 +150,12 @@ func (l *lazyAgent) reach(first []byte) ([]byte, bool, error) {
 	return agent.ReadLine()
 }
 
-// adopt reports whether the agent is still wanted. If it is, Close will close it. The
-// context ends a moment before Close has noted that nobody wants it.
+// adopt reports whether the agent is still wanted. If it is, Close will close it: Close ends
+// the context before it looks for an agent.
 func (l *lazyAgent) adopt(agent Agent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.ctx.Err() != nil {
+	if l.ctx.Err() != nil {
 		return false
 	}
 	l.agent = agent
@@ -174,10 +173,9 @@ func (l *lazyAgent) unreachable() error {
 func (l *lazyAgent) Close() error {
 	l.cancel()
 	l.mu.Lock()
-	if !l.closed {
+	if !isClosed(l.over) {
 		close(l.over)
 	}
-	l.closed = true
 	agent := l.agent
 	l.mu.Unlock()
 	if agent == nil {

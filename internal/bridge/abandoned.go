@@ -112,13 +112,6 @@ func (p *abandonedPrompts) settle(ctx context.Context) {
 	p.stats.leaveOpen(left)
 }
 
-func (p *abandonedPrompts) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (p *abandonedPrompts) run(ctx context.Context) {
 	for {
 		select {

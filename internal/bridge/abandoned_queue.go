@@ -35,7 +35,7 @@ type pendingUse struct {
 // the agent is done with some.
 func (p *abandonedPrompts) asking(ctx context.Context, o remoteside.Operation) (answer string) {
 	defer p.strays.began()
-	defer p.signal()
+	defer signal(p.wake)
 	room := p.admit(o)
 	if room == nil {
 		return ""
@@ -43,7 +43,7 @@ func (p *abandonedPrompts) asking(ctx context.Context, o remoteside.Operation) (
 	waiting, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	for room != nil {
-		p.signal()
+		signal(p.wake)
 		select {
 		case <-room:
 			room = p.admit(o)
@@ -112,7 +112,7 @@ func (p *abandonedPrompts) Operated(o remoteside.Operation) {
 	}
 	p.freed()
 	p.mu.Unlock()
-	p.signal()
+	signal(p.wake)
 }
 
 // note records what a look has found, and tells the user.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"gpg-bridge/agentside"
+	"gpg-bridge/internal/retry"
 	"gpg-bridge/remoteside"
 )
 
@@ -99,14 +99,7 @@ func (b *Bridge) watchAgent(ctx context.Context) {
 		if b.agentErr() != nil {
 			wait = min(wait, b.options.timing.agent)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-b.askAgentNow:
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
+		if retry.Sleep(ctx, wait, b.askAgentNow) != nil || ctx.Err() != nil {
 			return
 		}
 		b.askAgent(ctx)

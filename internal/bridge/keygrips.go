@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -19,8 +18,7 @@ const (
 // asks for them at every run, and the local gpg takes a tenth of a second and
 // more to list them. The zero value is ready.
 type keygrips struct {
-	once  sync.Once
-	turn  chan struct{} // holds one while a list is made or read
+	turn  turn // of whoever makes or reads a list
 	known []string
 	err   error
 	until time.Time // how long known and err are valid
@@ -29,13 +27,10 @@ type keygrips struct {
 // get returns the list, and first makes it anew with list if it is too old. Only one caller
 // does that at a time; the others wait for it, no longer than ctx.
 func (k *keygrips) get(ctx context.Context, list func(context.Context) ([]string, error)) ([]string, error) {
-	k.once.Do(func() { k.turn = make(chan struct{}, 1) })
-	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := k.turn.take(ctx); err != nil {
+		return nil, err
 	}
+	defer k.turn.leave()
 	if time.Now().Before(k.until) {
 		return k.known, k.err
 	}

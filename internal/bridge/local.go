@@ -101,8 +101,7 @@ var errSilentAgent = errors.New("the agent does not answer")
 
 // isSilent reports whether the agent, or the program that finds it, did not answer in time.
 func isSilent(err error) bool {
-	var ungreeted *agentside.NoGreetingError
-	return errors.As(err, &ungreeted) || errors.Is(err, context.DeadlineExceeded)
+	return isUngreeted(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (l *Local) tryAgent(ctx context.Context) error {

@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"gpg-bridge/agentside"
@@ -21,8 +20,7 @@ const (
 // clients at once must not cause a thousand further conversations with the agent, nor as many
 // looks at all processes. The zero value is ready.
 type promptCache struct {
-	once sync.Once
-	turn chan struct{} // holds one while somebody looks
+	turn turn // of whoever looks
 
 	prompt      Prompt
 	promptUntil time.Time // how long prompt is used
@@ -37,13 +35,10 @@ type promptCache struct {
 // The agent is asked only if some program reads a terminal: otherwise no prompt can be
 // misplaced.
 func (m *promptCache) get(ctx context.Context, ask func() (Prompt, error), readersOf func() ([]pinentry.Reader, error)) (*PromptError, error) {
-	m.once.Do(func() { m.turn = make(chan struct{}, 1) })
-	select {
-	case m.turn <- struct{}{}:
-		defer func() { <-m.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := m.turn.take(ctx); err != nil {
+		return nil, err
 	}
+	defer m.turn.leave()
 	if time.Now().Before(m.foundUntil) {
 		return m.found, nil
 	}

@@ -67,12 +67,8 @@ func newStrayPrompts(local *Local, pending func() bool, log *slog.Logger) *stray
 // began tells run that a use of a key begins. It does not block. The nil *strayPrompts does
 // nothing.
 func (s *strayPrompts) began() {
-	if s == nil {
-		return
-	}
-	select {
-	case s.wake <- struct{}{}:
-	default:
+	if s != nil {
+		signal(s.wake)
 	}
 }
 

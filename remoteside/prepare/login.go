@@ -80,16 +80,7 @@ type loginAnswer struct {
 
 // Write reads output of the host. It keeps one line of it, of bounded length.
 func (a *loginAnswer) Write(p []byte) (int, error) {
-	for _, c := range p {
-		if c != '\n' {
-			if len(a.line) < maxReportLine {
-				a.line = append(a.line, c)
-			}
-			continue
-		}
-		a.take(strings.TrimSuffix(string(a.line), "\r"))
-		a.line = a.line[:0]
-	}
+	a.line = takeLines(a.line, p, maxReportLine, a.take)
 	return len(p), nil
 }
 

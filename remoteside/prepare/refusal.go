@@ -110,17 +110,26 @@ type answerWriter struct {
 
 // Write reads output of the host. It keeps one line of it, of bounded length.
 func (a *answerWriter) Write(p []byte) (int, error) {
+	a.line = takeLines(a.line, p, maxFirstLine, func(line string) {
+		if word, ok := strings.CutPrefix(line, a.mark+" "); ok {
+			a.word = word
+		}
+	})
+	return len(p), nil
+}
+
+// takeLines calls take with each line that ends in p, and returns the beginning of the next
+// one. begun is what it has returned before. Of each line the first most bytes count.
+func takeLines(begun, p []byte, most int, take func(line string)) (rest []byte) {
 	for _, c := range p {
 		if c != '\n' {
-			if len(a.line) < maxFirstLine {
-				a.line = append(a.line, c)
+			if len(begun) < most {
+				begun = append(begun, c)
 			}
 			continue
 		}
-		if word, ok := strings.CutPrefix(strings.TrimSuffix(string(a.line), "\r"), a.mark+" "); ok {
-			a.word = word
-		}
-		a.line = a.line[:0]
+		take(strings.TrimSuffix(string(begun), "\r"))
+		begun = begun[:0]
 	}
-	return len(p), nil
+	return begun
 }

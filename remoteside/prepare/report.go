@@ -125,9 +125,7 @@ func (r *hostReport) Write(p []byte) (int, error) {
 
 func (r *hostReport) fail(err error) {
 	r.err = err
-	select {
-	case <-r.decided:
-	default:
+	if !isClosed(r.decided) {
 		r.early = err
 		close(r.decided)
 	}
