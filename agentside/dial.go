@@ -15,6 +15,7 @@ import (
 
 	"gpg-bridge/assuan"
 	"gpg-bridge/internal/private"
+	"gpg-bridge/internal/retry"
 	"gpg-bridge/internal/usertext"
 )
 
@@ -186,14 +187,7 @@ func checkedPeer(conn net.Conn) (net.Conn, error) {
 // pause waits for between 0.5 and 1.5 times d, so that those who failed at the same
 // time do not try again at the same time.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d/2 + rand.N(d))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return retry.Sleep(ctx, d/2+rand.N(d), nil)
 }
 
 // socketError returns a *NoAgentError if nobody listens at the socket, and a

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,17 +65,12 @@ type Keyring struct {
 
 var errNoGpg = usertext.WithHint("gpg not found", "install GnuPG, or send no keys to the host with --keys none")
 
-func (k Keyring) findGpg(dirs []string) (string, error) {
+func (k Keyring) findGpg() (string, error) {
 	if k.Gpg != "" {
 		return k.Gpg, nil
 	}
-	if path, err := exec.LookPath("gpg"); err == nil {
+	if path := findProgram("gpg", gpgconfDirs); path != "" {
 		return path, nil
-	}
-	for _, dir := range dirs {
-		if path, err := exec.LookPath(filepath.Join(dir, "gpg")); err == nil {
-			return path, nil
-		}
 	}
 	return "", errNoGpg
 }
@@ -201,7 +195,7 @@ func (k Keyring) gpg(ctx context.Context, args ...string) ([]byte, error) {
 
 // run runs gpg without a terminal.
 func (k Keyring) run(ctx context.Context, stdout io.Writer, args ...string) error {
-	path, err := k.findGpg(gpgconfDirs())
+	path, err := k.findGpg()
 	if err != nil {
 		return err
 	}

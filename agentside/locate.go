@@ -107,7 +107,7 @@ func windowsPath(path string) string {
 
 // gpgconf runs gpgconf and returns what it printed.
 func (l *Locator) gpgconf(ctx context.Context, args ...string) ([]byte, error) {
-	path, err := l.findGpgconf(gpgconfDirs())
+	path, err := l.findGpgconf(gpgconfDirs)
 	if err != nil {
 		return nil, err
 	}
@@ -133,19 +133,28 @@ func (l *Locator) gpgconf(ctx context.Context, args ...string) ([]byte, error) {
 }
 
 // findGpgconf returns Gpgconf, or else looks in PATH and then in dirs.
-func (l *Locator) findGpgconf(dirs []string) (string, error) {
+func (l *Locator) findGpgconf(dirs func() []string) (string, error) {
 	if l.Gpgconf != "" {
 		return l.Gpgconf, nil
 	}
-	if path, err := exec.LookPath("gpgconf"); err == nil {
+	if path := findProgram("gpgconf", dirs); path != "" {
 		return path, nil
 	}
-	for _, dir := range dirs {
-		if path, err := exec.LookPath(filepath.Join(dir, "gpgconf")); err == nil {
-			return path, nil
+	return "", ErrNoGpgconf
+}
+
+// findProgram looks in PATH and then in dirs, which is not called if the program is in PATH.
+// It returns "" if it is nowhere.
+func findProgram(name string, dirs func() []string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, dir := range dirs() {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path
 		}
 	}
-	return "", ErrNoGpgconf
+	return ""
 }
 
 // getenv looks a variable up in gpgconf's environment.

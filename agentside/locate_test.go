@@ -230,17 +230,18 @@ func TestGpgconfIsAskedEachTime(t *testing.T) {
 func TestFindGpgconf(t *testing.T) {
 	t.Setenv("PATH", env.ShortDir(t))
 	var l Locator
-	_, err := l.findGpgconf(nil)
+	nowhere := func() []string { return nil }
+	_, err := l.findGpgconf(nowhere)
 	require.ErrorIs(t, err, ErrNoGpgconf)
 	requireHint[usertext.Hinted](t, err)
 
 	there := fakeGpgconf(t, "")
-	got, err := l.findGpgconf([]string{"/nowhere", filepath.Dir(there)})
+	got, err := l.findGpgconf(func() []string { return []string{"/nowhere", filepath.Dir(there)} })
 	require.NoError(t, err)
 	require.Equal(t, there, got)
 
 	t.Setenv("PATH", filepath.Dir(there))
-	got, err = l.findGpgconf(nil)
+	got, err = l.findGpgconf(nowhere)
 	require.NoError(t, err)
 	require.Equal(t, there, got)
 

@@ -15,20 +15,13 @@ import (
 // serveUntilAsked is the target's bridge until somebody asks it to end, or nobody needs it any
 // more.
 func (p *process) serveUntilAsked(ctx context.Context, holder *share.Holder) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, stop := retry.Until(ctx, holder.Stopped())
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
-	defer cancel()
+	defer stop()
 	waiting.Go(func() {
-		defer cancel()
+		defer stop()
 		_ = holder.Abandoned(ctx, p.service.Target.Spec.Linger)
-	})
-	waiting.Go(func() {
-		defer cancel()
-		select {
-		case <-holder.Stopped():
-		case <-ctx.Done():
-		}
 	})
 	p.serveAgainAndAgain(ctx, holder)
 }
@@ -94,12 +87,8 @@ func (p *process) connect(ctx context.Context) (connection serve.Connection, err
 func (p *process) bringUp(ctx context.Context, connection serve.Connection, local *bridge.Local, check *serve.LocalCheck) (*bridge.Bridge, error) {
 	var progress serve.Progress
 	defer p.service.NoticeWaiting(&progress)()
-	find := local.Check
-	if check != nil {
-		find = check.Wait
-	}
 	up, agent, err := p.service.Start(ctx, serve.Attempt{
-		Connection: connection, Local: local, Progress: &progress, Find: find,
+		Connection: connection, Local: local, Progress: &progress, Find: check.Wait,
 		Warn: p.service.UI.Warn, LookFor: p.master.lookFor(connection),
 	})
 	if agent != nil {

@@ -20,6 +20,9 @@ type Named struct {
 
 // Choose resolves the hosts. One that ssh cannot resolve may still be a bridge's name.
 func Choose(ctx context.Context, spec target.Spec, hosts []string) []Named {
+	if len(hosts) == 0 {
+		return nil
+	}
 	all := make([]Named, len(hosts))
 	home := target.AskHome(ctx)
 	defer home.Stop()

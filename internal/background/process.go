@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"gpg-bridge/internal/retry"
@@ -134,17 +133,8 @@ func (p *process) follow(ctx context.Context) (goOn bool, err error) {
 // waitForEnd returns why the bridge whose standby we are has ended, or an error when we are to
 // end.
 func (p *process) waitForEnd(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
-	defer cancel()
-	waiting.Go(func() {
-		defer cancel()
-		select {
-		case <-p.entry.Stopped():
-		case <-ctx.Done():
-		}
-	})
+	ctx, stop := retry.Until(ctx, p.entry.Stopped())
+	defer stop()
 	watch, err := p.dir.Watch(ctx, p.service.Target.ID)
 	if err != nil {
 		return err

@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"gpg-bridge/internal/retry"
 	"gpg-bridge/internal/serve"
 	"gpg-bridge/internal/share"
 )
-
-// downTimeout bounds the wait for one bridge, which first tidies up on the host, for
-// serve.CloseTimeout at most.
-const downTimeout = 2*serve.CloseTimeout + 5*time.Second
 
 // silentTries is how often a bridge that holds its lock is asked again.
 const silentTries = 10
@@ -21,7 +16,7 @@ const silentTries = 10
 // TakeDown ends a target's bridge and its standby, which may change places
 // meanwhile.
 func TakeDown(ctx context.Context, dir *share.Dir, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, downTimeout)
+	ctx, cancel := context.WithTimeout(ctx, serve.EndTimeout)
 	defer cancel()
 	for tries := 0; ; tries++ {
 		found := false

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 
 	"gpg-bridge/internal/private"
@@ -133,16 +132,16 @@ func (e environment) absolute(path string) string {
 // "". Empty elements stay: what they mean depends on the variable.
 func (e environment) list(value string, change func(string) string) (string, bool) {
 	const separator = string(filepath.ListSeparator)
-	parts := strings.Split(value, separator)
-	changed := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
-		return part != "" && !filepath.IsAbs(part) && change(part) == ""
-	})
-	for i, part := range changed {
+	var kept []string
+	for part := range strings.SplitSeq(value, separator) {
 		if part != "" && !filepath.IsAbs(part) {
-			changed[i] = change(part)
+			if part = change(part); part == "" {
+				continue
+			}
 		}
+		kept = append(kept, part)
 	}
-	return strings.Join(changed, separator), len(changed) > 0
+	return strings.Join(kept, separator), len(kept) > 0
 }
 
 // dotted makes part absolute if its beginning ("./", "..") says that it is a path.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"gpg-bridge/internal/retry"
 )
 
 const (
@@ -48,7 +50,7 @@ func AccountFor(ctx context.Context, list func() (Connections, error), count fun
 	}
 	beyond, times := 0, 0
 	for range accountTries {
-		if err := pause(ctx, accountPause); err != nil {
+		if err := retry.Sleep(ctx, accountPause, nil); err != nil {
 			return Clients{}, err
 		}
 		before, all, sure, after, err := take(list, count)
@@ -80,15 +82,4 @@ func take(list func() (Connections, error), count func() (int, bool, error)) (be
 	}
 	after, err = list()
 	return before, all, sure, after, err
-}
-
-func pause(ctx context.Context, duration time.Duration) error {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -15,9 +15,6 @@ import (
 	"gpg-bridge/internal/target"
 )
 
-// proxyFlags are the groups of the flags that an attendant has, too.
-const proxyFlags = target.OfAgent | target.OfHost | target.OfProxy
-
 // An Attendant is a process that holds the lease of the bridge for a proxy that has handed
 // its connection over, and so had to end.
 type Attendant struct {
@@ -33,7 +30,7 @@ func NewAttendant() Attendant { return Attendant{Line: target.NewProxyLine()} }
 // AddFlags adds the flags of the hidden command of an attendant, which only startAttendant
 // writes.
 func (a *Attendant) AddFlags(to *pflag.FlagSet) {
-	a.Line.Spec.AddFlags(to, proxyFlags)
+	a.Line.Spec.AddFlags(to, target.ForProxy)
 	to.IntVar(&a.ssh, "ssh", a.ssh, "the process that has the connection")
 	to.Uint64Var(&a.inode, "socket", a.inode, "the connection's inode")
 }
@@ -72,7 +69,7 @@ func (p *Proxy) startAttendant(conn *net.TCPConn) {
 }
 
 func (p *Proxy) attendArgs(conn *net.TCPConn) []string {
-	args := append([]string{"attend"}, p.line.Args(proxyFlags)...)
+	args := append([]string{"attend"}, p.line.Args(target.ForProxy)...)
 	args = append(args, "--ssh", strconv.Itoa(os.Getppid()), "--socket", strconv.FormatUint(inode(conn), 10))
 	return append(args, "--", p.host, strconv.Itoa(p.port))
 }

@@ -56,14 +56,13 @@ func (p *Proxy) command(in, out *os.File) (*exec.Cmd, error) {
 
 // awaitCommand waits until the command has ended, and asks it to when ctx ends.
 func awaitCommand(ctx context.Context, cmd *exec.Cmd) error {
-	stop := context.AfterFunc(ctx, func() { proc.HangUp(cmd.Process) })
-	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
+		proc.HangUp(cmd.Process)
 	}
 	timer := time.NewTimer(commandGrace)
 	defer timer.Stop()
@@ -94,10 +93,7 @@ func (p *Proxy) jumpArgs() []string {
 	if port != "" {
 		args = append(args, "-p", port)
 	}
-	to := net.JoinHostPort(p.host, strconv.Itoa(p.port))
-	if !strings.Contains(p.host, ":") {
-		to = "[" + p.host + "]:" + strconv.Itoa(p.port) // as ssh writes it
-	}
+	to := "[" + p.host + "]:" + strconv.Itoa(p.port) // as ssh writes it
 	return append(args, "-W", to, "--", host)
 }
 

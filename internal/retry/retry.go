@@ -61,6 +61,25 @@ func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	return nil
 }
 
+// Until returns a context that also ends when over is closed; a nil over never is. The caller
+// calls stop, which returns when nobody waits for over any more.
+func Until(ctx context.Context, over <-chan struct{}) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-ended
+	}
+}
+
 const (
 	checkInterval = 5 * time.Second
 	// jump is how far the clocks must be off between two checks.

@@ -6,26 +6,29 @@ import (
 	"gpg-bridge/internal/bridge"
 )
 
-// A LocalCheck is the check of the local side while the host is being connected to. The nil
-// *LocalCheck is none.
+// A LocalCheck is the check of the local side. Once started it goes on while the host is being
+// connected to; one that was not started is made by Wait.
 type LocalCheck struct {
+	local  *bridge.Local
 	cancel context.CancelFunc
-	done   chan struct{}
+	done   chan struct{} // nil if it was not started
 	found  bridge.Finding
 }
 
-func startCheck(ctx context.Context, local *bridge.Local) *LocalCheck {
-	ctx, cancel := context.WithCancel(ctx)
-	c := &LocalCheck{cancel: cancel, done: make(chan struct{})}
+func (c *LocalCheck) start(ctx context.Context) {
+	ctx, c.cancel = context.WithCancel(ctx)
+	c.done = make(chan struct{})
 	go func() {
 		defer close(c.done)
-		c.found = local.Check(ctx)
+		c.found = c.local.Check(ctx)
 	}()
-	return c
 }
 
 // Wait returns what was found, or why ctx has ended.
 func (c *LocalCheck) Wait(ctx context.Context) bridge.Finding {
+	if c.done == nil {
+		return c.local.Check(ctx)
+	}
 	select {
 	case <-c.done:
 		return c.found
@@ -36,7 +39,7 @@ func (c *LocalCheck) Wait(ctx context.Context) bridge.Finding {
 
 // stop ends the check, and returns when it has ended.
 func (c *LocalCheck) stop() {
-	if c == nil {
+	if c.done == nil {
 		return
 	}
 	c.cancel()

@@ -16,6 +16,10 @@ import (
 // CloseTimeout bounds the tidying up on the host when a bridge ends.
 const CloseTimeout = 5 * time.Second
 
+// EndTimeout bounds the wait for the end of another process's bridge, which first tidies up on
+// the host.
+const EndTimeout = 2*CloseTimeout + 5*time.Second
+
 // Options say what a Service is for.
 type Options struct {
 	Target    *target.Target
@@ -54,16 +58,17 @@ func New(options Options) *Service {
 }
 
 // Begin starts what goes on during the log-in of one connection: the terminal is guarded, and
-// the side with the keys checked. guard is nil if there is no terminal. check is nil if another
-// connection had the path on the host at the last look: an agent that the user has ended must
-// not be started for a path that is not free. The caller calls end when the connection has
+// the side with the keys checked. guard is nil if there is no terminal. check is not started if
+// another connection had the path on the host at the last look: an agent that the user has ended
+// must not be started for a path that is not free. The caller calls end when the connection has
 // ended; end waits for messages that are being written.
 func (s *Service) Begin(ctx context.Context) (local *bridge.Local, check *LocalCheck, guard *promptguard.Guard, end func()) {
 	local = s.local()
 	guard = promptguard.New(ctx, s.UI, local.Agent)
 	s.Status.watchedBy(guard)
+	check = &LocalCheck{local: local}
 	if !s.held {
-		check = startCheck(ctx, local)
+		check.start(ctx)
 	}
 	return local, check, guard, func() {
 		check.stop()

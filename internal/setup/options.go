@@ -24,16 +24,13 @@ type Options struct {
 	given  *pflag.FlagSet // tells which flags the user has given
 }
 
-// specFlags are the groups of the flags that gpg-bridge proxy has, too.
-const specFlags = target.OfAgent | target.OfHost | target.OfProxy
-
 // sshsFlags are the flags of gpg-bridge proxy that ssh fills in.
 func sshsFlags() []string { return []string{"alias", "user"} }
 
 // AddFlags adds all flags. They write into o, with which this is called once.
 func (o *Options) AddFlags(to *pflag.FlagSet) {
 	o.spec, o.given = target.NewSpec(""), to
-	o.spec.AddFlags(to, specFlags)
+	o.spec.AddFlags(to, target.ForProxy)
 	for _, name := range sshsFlags() {
 		_ = to.MarkHidden(name)
 	}
@@ -99,7 +96,7 @@ func (o *Options) serviceKind() string {
 // is given takes the place of any other; -J none is the direct one.
 func (o *Options) overrule(spec *target.Spec) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	spec.AddFlags(flags, specFlags)
+	spec.AddFlags(flags, target.ForProxy)
 	o.given.Visit(func(f *pflag.Flag) {
 		if flags.Lookup(f.Name) != nil {
 			_ = flags.Set(f.Name, f.Value.String())

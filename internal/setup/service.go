@@ -56,7 +56,7 @@ func newService(options *Options, program string) (*service, error) {
 			return nil, err
 		}
 	}
-	s := &service{program: program, args: spec.Args(specFlags), home: home}
+	s := &service{program: program, args: spec.Args(target.ForProxy), home: home}
 	s.addEnv("GNUPGHOME", target.AbsolutePath(os.Getenv("GNUPGHOME")))
 	if socket := os.Getenv("SSH_AUTH_SOCK"); s.lasts(socket, os.Getenv("XDG_RUNTIME_DIR")) {
 		s.addEnv("SSH_AUTH_SOCK", socket)

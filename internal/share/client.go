@@ -79,7 +79,7 @@ func (d *Dir) Ensure(ctx context.Context, id string, start func(context.Context)
 			unheard = time.Time{}
 		case unheard.IsZero():
 			unheard = time.Now()
-		case time.Since(unheard) > maxVacancy:
+		case time.Since(unheard) > MaxVacancy:
 			return nil, d.Silent(id)
 		}
 		select {

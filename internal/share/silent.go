@@ -26,9 +26,9 @@ const (
 	// ([Lease.AnswerWithin]).
 	answerTime = 3 * time.Second
 
-	// maxVacancy is how long a lock may be held while nobody listens: by a process that is
+	// MaxVacancy is how long a lock may be held while nobody listens: by a process that is
 	// about to listen, or one that is closing and sends the last status.
-	maxVacancy = lastStatusTime + time.Second/2
+	MaxVacancy = lastStatusTime + time.Second/2
 
 	// readersPause and readersTime are for the lock of the named process, which others have
 	// for a moment while they check whether that process lives.

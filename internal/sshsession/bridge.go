@@ -67,7 +67,7 @@ func (r *run) bringUp(ctx context.Context, local *bridge.Local, check *serve.Loc
 // find returns what the check of the local side found. If another process has been the bridge
 // since, perhaps for long, the check is made again.
 func (b *sessionBridge) find(ctx context.Context) bridge.Finding {
-	if b.check == nil || b.isSettled() {
+	if b.isSettled() {
 		return b.local.Check(ctx)
 	}
 	return b.check.Wait(ctx)

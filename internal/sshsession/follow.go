@@ -9,10 +9,6 @@ import (
 	"gpg-bridge/internal/share"
 )
 
-// mostVacant is how long a process may have the lock and not listen: it is about to begin, or
-// sends its last status to those who watch.
-const mostVacant = 1500 * time.Millisecond
-
 // A follower follows the processes that are a target's bridge, one after the other.
 type follower struct {
 	dir      *share.Dir
@@ -64,13 +60,13 @@ func (f *follower) followOne(ctx context.Context, up func(share.Status), makesWa
 }
 
 // awaitSuccessor waits for a process that is about to listen or to end, but no longer than
-// mostVacant. One that accepts and hangs up each time is of no use either.
+// share.MaxVacancy. One that accepts and hangs up each time is of no use either.
 func (f *follower) awaitSuccessor(ctx context.Context, err error) error {
 	_ = retry.Sleep(ctx, share.LookPause, nil)
 	if f.vacant.IsZero() {
 		f.vacant = time.Now()
 	}
-	if time.Since(f.vacant) < mostVacant {
+	if time.Since(f.vacant) < share.MaxVacancy {
 		return err
 	}
 	if held, heldErr := f.dir.Held(f.id); heldErr != nil || !held {

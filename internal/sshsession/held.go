@@ -3,10 +3,10 @@ package sshsession
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"gpg-bridge/internal/bridge"
+	"gpg-bridge/internal/retry"
 	"gpg-bridge/internal/share"
 	"gpg-bridge/remoteside/prepare"
 )
@@ -50,24 +50,8 @@ func (b *sessionBridge) nextTry() <-chan time.Time {
 
 // startAgain is start after nextTry. It is cut short when stopped, which may be nil, is closed.
 func (b *sessionBridge) startAgain(ctx context.Context, stopped <-chan struct{}) {
-	unless(ctx, stopped, func(ctx context.Context) {
-		b.start(ctx)
-		_ = b.announce(ctx)
-	})
-}
-
-// unless calls do with a context that also ends when stopped is closed.
-func unless(ctx context.Context, stopped <-chan struct{}, do func(context.Context)) {
-	ctx, cancel := context.WithCancel(ctx)
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
-	defer cancel()
-	waiting.Go(func() {
-		defer cancel()
-		select {
-		case <-stopped:
-		case <-ctx.Done():
-		}
-	})
-	do(ctx)
+	ctx, stop := retry.Until(ctx, stopped)
+	defer stop()
+	b.start(ctx)
+	_ = b.announce(ctx)
 }

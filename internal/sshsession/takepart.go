@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	// replaceTimeout bounds the end of the bridge that --takeover replaces, which first
-	// tidies up on the host, for serve.CloseTimeout at most.
-	replaceTimeout = 2*serve.CloseTimeout + 5*time.Second
-
 	// otherPatience is how long another process that is the bridge may take to answer.
 	// It answers at once, unless it is stopped or hangs.
 	otherPatience = time.Second
@@ -72,7 +68,7 @@ func (b *sessionBridge) replaceOther(ctx context.Context, dir *share.Dir) error 
 	if !b.run.service.Target.Spec.Takeover {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, replaceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, serve.EndTimeout)
 	defer cancel()
 	b.progress.WaitFor(serve.Stage{On: serve.OnOther})
 	watch, err := dir.Watch(ctx, b.run.service.Target.ID)
@@ -104,9 +100,10 @@ func (b *sessionBridge) beHolder(ctx context.Context, holder *share.Holder) {
 }
 
 // announceUnless is announce, cut short when stopped is closed.
-func (b *sessionBridge) announceUnless(ctx context.Context, stopped <-chan struct{}) (err error) {
-	unless(ctx, stopped, func(ctx context.Context) { err = b.announce(ctx) })
-	return err
+func (b *sessionBridge) announceUnless(ctx context.Context, stopped <-chan struct{}) error {
+	ctx, stop := retry.Until(ctx, stopped)
+	defer stop()
+	return b.announce(ctx)
 }
 
 // beAlone is a bridge that other processes cannot find; why says the reason.

@@ -25,7 +25,7 @@ func NewProxyLine() ProxyLine { return ProxyLine{Spec: NewSpec("")} }
 
 // AddFlags adds all of them.
 func (l *ProxyLine) AddFlags(to *pflag.FlagSet) {
-	l.Spec.AddFlags(to, OfAgent|OfHost|OfProxy)
+	l.Spec.AddFlags(to, ForProxy)
 	to.BoolVar(&l.Fdpass, "fdpass", l.Fdpass, "ssh_config has ProxyUseFdpass yes (default: if our parent's name is ssh, and it looks like that)")
 	to.BoolVarP(&l.Quiet, "quiet", "q", l.Quiet, "never say that there is no bridge")
 }

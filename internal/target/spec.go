@@ -54,7 +54,8 @@ const (
 	OfBackground                   // what only a bridge in the background has
 	OfProxy                        // what ssh tells a ProxyCommand, or a ProxyCommand itself has
 
-	All = OfAgent | OfHost | OfWay | OfBackground
+	All      = OfAgent | OfHost | OfWay | OfBackground
+	ForProxy = OfAgent | OfHost | OfProxy // those of gpg-bridge proxy
 )
 
 // AddFlags adds the flags of these groups. They write into s, whose values are their defaults.

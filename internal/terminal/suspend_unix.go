@@ -41,15 +41,19 @@ func suspend(pid int) {
 
 // OnContinue calls f whenever this program is continued after it was stopped, by whatever
 // signal. stop ends that and waits for the goroutine; f must not call it.
-func OnContinue(f func()) (stop func()) {
-	continued := make(chan os.Signal, 1)
+func OnContinue(f func()) (stop func()) { return onSignals(f, syscall.SIGCONT) }
+
+// onSignals calls f when one of the signals has come. stop ends that and waits for the
+// goroutine; f must not call it.
+func onSignals(f func(), which ...os.Signal) (stop func()) {
+	received := make(chan os.Signal, 1)
 	done := make(chan struct{})
-	signal.Notify(continued, syscall.SIGCONT)
+	signal.Notify(received, which...)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
 			select {
-			case <-continued:
+			case <-received:
 				f()
 			case <-done:
 				return
@@ -57,7 +61,7 @@ func OnContinue(f func()) (stop func()) {
 		}
 	})
 	return sync.OnceFunc(func() {
-		signal.Stop(continued)
+		signal.Stop(received)
 		close(done)
 		wg.Wait()
 	})

@@ -4,8 +4,6 @@ package terminal
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 
@@ -29,7 +27,7 @@ func (t *Terminal) Size() (WindowSize, error) {
 // Modes are the terminal's current modes, encoded for pty-req (RFC 4254 section 8), all
 // that OpenSSH sends (ttymodes.c). If they cannot be read it is only TtyOpEnd.
 func (t *Terminal) Modes() []byte {
-	termios, err := getTermios(int(t.in.Fd()))
+	termios, err := GetTermios(int(t.in.Fd()))
 	if err != nil {
 		return []byte{TtyOpEnd}
 	}
@@ -46,9 +44,9 @@ func (t *Terminal) MakeRaw() (restore func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("raw mode of the terminal: %w", err)
 	}
-	if termios, err := getTermios(fd); err == nil {
+	if termios, err := GetTermios(fd); err == nil {
 		for _, index := range suspendChars() {
-			termios.Cc[index] = posixVDisable
+			termios.Cc[index] = VDisable
 		}
 		_ = setTermios(fd, termios)
 	}
@@ -59,7 +57,7 @@ func (t *Terminal) MakeRaw() (restore func() error, err error) {
 // something on the terminal wait for one. The other modes, which such a program may have
 // set, stay.
 func (t *Terminal) TranslateEnter() error {
-	termios, err := getTermios(int(t.in.Fd()))
+	termios, err := GetTermios(int(t.in.Fd()))
 	if err != nil || termios.Iflag&unix.ICRNL != 0 {
 		return err
 	}
@@ -72,27 +70,9 @@ func (t *Terminal) TranslateEnter() error {
 // receiver. stop ends it and waits for its goroutine.
 func (t *Terminal) Resizes() (sizes <-chan WindowSize, stop func()) {
 	newest := make(chan WindowSize, 1)
-	done := make(chan struct{})
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGCONT)
-	var wg sync.WaitGroup
-	wg.Go(func() { t.watchSize(signals, newest, done) })
-	return newest, sync.OnceFunc(func() {
-		signal.Stop(signals)
-		close(done)
-		wg.Wait()
-	})
-}
-
-func (t *Terminal) watchSize(signals <-chan os.Signal, newest chan WindowSize, done <-chan struct{}) {
-	for {
-		select {
-		case <-signals:
-			if size, err := t.Size(); err == nil {
-				replaceSize(newest, size)
-			}
-		case <-done:
-			return
+	return newest, onSignals(func() {
+		if size, err := t.Size(); err == nil {
+			replaceSize(newest, size)
 		}
-	}
+	}, syscall.SIGWINCH, syscall.SIGCONT)
 }

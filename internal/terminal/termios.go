@@ -37,7 +37,7 @@ func encodeModes(t *unix.Termios) []byte {
 	put(ssh.TTY_OP_ISPEED, input)
 	for _, char := range ttyChars() {
 		value := uint32(t.Cc[char.index])
-		if t.Cc[char.index] == posixVDisable {
+		if t.Cc[char.index] == VDisable {
 			value = ttyDisabled
 		}
 		put(char.op, value)

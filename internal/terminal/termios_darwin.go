@@ -5,10 +5,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// posixVDisable is _POSIX_VDISABLE, the value of a control character that is not set.
-const posixVDisable = 0xff
+// VDisable is _POSIX_VDISABLE, the value of a control character that is not set.
+const VDisable = 0xff
 
-func getTermios(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TIOCGETA) }
+// GetTermios returns a terminal's modes.
+func GetTermios(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TIOCGETA) }
+
+// SetTermiosAndFlush sets a terminal's modes, and drops what was typed and not read.
+func SetTermiosAndFlush(fd int, termios *unix.Termios) error {
+	return unix.IoctlSetTermios(fd, unix.TIOCSETAF, termios)
+}
 
 func setTermios(fd int, termios *unix.Termios) error {
 	return unix.IoctlSetTermios(fd, unix.TIOCSETA, termios)

@@ -5,13 +5,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// posixVDisable is _POSIX_VDISABLE, the value of a control character that is not set.
-const posixVDisable = 0
+// VDisable is _POSIX_VDISABLE, the value of a control character that is not set.
+const VDisable = 0
 
 // fallbackSpeed is sent for a line speed that speedOf does not know, in bits per second.
 const fallbackSpeed = 38400
 
-func getTermios(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) }
+// GetTermios returns a terminal's modes.
+func GetTermios(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) }
+
+// SetTermiosAndFlush sets a terminal's modes, and drops what was typed and not read.
+func SetTermiosAndFlush(fd int, termios *unix.Termios) error {
+	return unix.IoctlSetTermios(fd, unix.TCSETSF, termios)
+}
 
 func setTermios(fd int, termios *unix.Termios) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, termios)

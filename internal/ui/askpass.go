@@ -15,10 +15,6 @@ import (
 	"gpg-bridge/internal/usertext"
 )
 
-// maxAnswer bounds an askpass program's answer, as in ssh (ssh_askpass in OpenSSH's
-// readpass.c).
-const maxAnswer = 1023
-
 // defaultAskpass is asked where SSH_ASKPASS names no program.
 const defaultAskpass = "ssh-askpass"
 
@@ -156,17 +152,15 @@ func (p *prompter) run(ctx context.Context, prompt, hint string) (answer []byte,
 	return nil, false
 }
 
-var errLongAnswer = errors.New("the answer is too long")
-
-// boundedBuffer holds what a program prints, up to maxAnswer bytes.
+// boundedBuffer holds what a program prints, up to maxTyped bytes.
 type boundedBuffer struct{ data []byte }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.data == nil {
-		b.data = make([]byte, 0, maxAnswer) // so that no copy is left behind
+		b.data = make([]byte, 0, maxTyped) // so that no copy is left behind
 	}
-	if len(b.data)+len(p) > maxAnswer {
-		return 0, errLongAnswer
+	if len(b.data)+len(p) > maxTyped {
+		return 0, errTypedTooMuch
 	}
 	b.data = append(b.data, p...)
 	return len(p), nil

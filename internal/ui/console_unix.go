@@ -103,7 +103,7 @@ func (a *asking) read(modes *unix.Termios) {
 		keys = editKeys{
 			erase: modes.Cc[unix.VERASE], kill: modes.Cc[unix.VKILL], word: modes.Cc[unix.VWERASE],
 			quote: modes.Cc[unix.VLNEXT], end: modes.Cc[unix.VEOF], suspend: modes.Cc[unix.VSUSP],
-			none: noKey, wide: modes.Iflag&unix.IUTF8 != 0, edits: true,
+			none: terminal.VDisable, wide: modes.Iflag&unix.IUTF8 != 0, edits: true,
 		}
 	}
 	go func() { a.done <- a.typed.read(a.in, keys) }()
@@ -114,7 +114,7 @@ func (a *asking) read(modes *unix.Termios) {
 // it is in the foreground.
 func (t console) conceal(shown bool) (before *unix.Termios, err error) {
 	fd := int(t.in.Fd())
-	before, err = unix.IoctlGetTermios(fd, getTermios)
+	before, err = terminal.GetTermios(fd)
 	if err != nil {
 		return nil, err
 	}
@@ -123,23 +123,23 @@ func (t console) conceal(shown bool) (before *unix.Termios, err error) {
 	modes.Iflag |= unix.ICRNL
 	if !shown {
 		modes.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.IEXTEN
-		modes.Cc[unix.VMIN], modes.Cc[unix.VTIME], modes.Cc[unix.VSUSP] = 1, 0, noKey
+		modes.Cc[unix.VMIN], modes.Cc[unix.VTIME], modes.Cc[unix.VSUSP] = 1, 0, terminal.VDisable
 	}
-	return before, unix.IoctlSetTermios(fd, setTermiosAndFlush, &modes)
+	return before, terminal.SetTermiosAndFlush(fd, &modes)
 }
 
 // restore undoes conceal, but not in the background, when another program has the terminal.
 func (t console) restore(before *unix.Termios) {
 	fd := int(t.in.Fd())
 	if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
-		_ = unix.IoctlSetTermios(fd, setTermiosAndFlush, before)
+		_ = terminal.SetTermiosAndFlush(fd, before)
 	}
 }
 
 // terminalIsCooked reports whether a terminal is read line by line and shows what is typed, so
 // that no full-screen program has it, and nobody types a password.
 func terminalIsCooked(file *os.File) bool {
-	state, err := unix.IoctlGetTermios(int(file.Fd()), getTermios)
+	state, err := terminal.GetTermios(int(file.Fd()))
 	const lines = unix.ICANON | unix.ECHO
 	return err == nil && state.Lflag&lines == lines
 }

@@ -14,8 +14,8 @@ type question struct {
 	shown  bool // the answer is shown while it is typed
 }
 
-// maxTyped bounds an answer, in bytes, as ssh's buffer does (read_passphrase in
-// OpenSSH's readpass.c).
+// maxTyped bounds an answer, in bytes, whether it is typed or an askpass program's, as ssh's
+// buffers do (read_passphrase and ssh_askpass in OpenSSH's readpass.c).
 const maxTyped = 1023
 
 // A typedLine is the part of the answer that was typed so far. It is allocated only once, so
