@@ -129,7 +129,7 @@ func TestAuthOrderEqualsOpenSSH(t *testing.T) {
 				return exec.Command("ssh", "-F", resolved, "-o", "BatchMode=yes", "host", "true").Run() == nil
 			})
 			ours, our := offeredTo(srv, func() bool {
-				resolved, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: resolved, BatchMode: true})
+				resolved, err := config.Resolve(t.Context(), config.To("host", "-F", resolved).Batch())
 				require.NoError(t, err)
 				client, err := Dial(dialContext(t), resolved, DialOptions{Log: env.QuietLog()})
 				if err == nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,10 +53,8 @@ func loginServer(t *testing.T, server *ssh.ServerConfig, accepted ...func(net.Co
 		_ = l.Close()
 		wg.Wait()
 	})
-	c, err := config.Resolve(t.Context(), config.Options{
-		Destination: "me@127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, ConfigFile: "none",
-		Options: []string{"StrictHostKeyChecking=accept-new", "UserKnownHostsFile=" + filepath.Join(t.TempDir(), "kh"), "IdentityAgent=none"},
-	})
+	c, err := config.Resolve(t.Context(), config.To("me@127.0.0.1", "-p", strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "-F", "none",
+		"-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile="+filepath.Join(t.TempDir(), "kh"), "-o", "IdentityAgent=none"))
 	require.NoError(t, err)
 	c.IdentityFiles = nil
 	return c

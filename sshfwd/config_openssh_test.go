@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,71 +42,71 @@ type configCase struct {
 // and k4 (RSA) in as root and k1 as bob. Everyone else is k5. A has an Ed25519
 // and an RSA host key, B an Ed25519 one.
 var configCases = []configCase{
-	{name: "port and key", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "other port", text: "Host web\n Port {B}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "B ed25519 -root:k1 -root:k5; out"},
-	{name: "first value wins", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1\nHost *\n Port {B}", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "first block wins", text: "Host *\n Port {B}\n IdentityFile {DIR}/k2\nHost web\n Port {A}", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "keys add up", text: "Host web\n Port {A}\n IdentityFile {DIR}/k2\nHost w*\n IdentityFile {DIR}/k3", o: config.Options{Destination: "web"}, want: "A ed25519 -root:k2 +root:k3; in"},
-	{name: "other name", text: "Host web\n Port {A}\nHost db\n Port {B}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "db"}, want: "B ed25519 +root:k2; in"},
-	{name: "several patterns", text: "Host x y?b web\n Port {B}\n IdentityFile {DIR}/k4", o: config.Options{Destination: "ydb"}, want: "B ed25519 -root:k4 -root:k5; out"},
-	{name: "negated", text: "Host !web *\n Port {A}\nHost *\n Port {B}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "negated, other host", text: "Host !web *\n Port {A}\n IdentityFile {DIR}/k1\nHost *\n Port {B}", o: config.Options{Destination: "db"}, want: "A ed25519 +root:k1; in"},
-	{name: "case of Host", text: "Host WEB\n Port {A}\n IdentityFile {DIR}/k1\nHost *\n Port {B}", o: config.Options{Destination: "web"}, want: "B ed25519 -root:k5; out"},
-	{name: "user", text: "Host web\n User {BOB}\n Port {A}\n IdentityFile {DIR}/k1\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "A ed25519 -bob:k1 +bob:k2; in"},
-	{name: "user in the destination", text: "Host web\n User root\n Port {A}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "{BOB}@web"}, want: "A ed25519 +bob:k2; in"},
-	{name: "-l before User", text: "Host web\n User root\n Port {B}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web", User: "{BOB}"}, want: "B ed25519 +bob:k1; in"},
-	{name: "user twice", text: "Host web\n Port {B}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "root@web", User: "{BOB}"}, want: "B ed25519 +bob:k1; in"},
-	{name: "nobody", text: "Host web\n Port {A}\n User no-such-user\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519 ?no-such-user; out"},
-	{name: "-p before Port", text: "Host web\n Port 1\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web", Options: []string{"Port={A}"}}, want: "A ed25519 +root:k1; in"},
-	{name: "-i first", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web", Identities: []string{"{DIR}/k2"}}, want: "A ed25519 -root:k2 +root:k1; in"},
-	{name: "URI", text: "Host web\n Port 1\n IdentityFile {DIR}/k2", o: config.Options{Destination: "ssh://{BOB}@web:{A}"}, want: "A ed25519 +bob:k2; in"},
-	{name: "-o before the file", text: "Host web\n Port {A}\n User {BOB}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web", Options: []string{"User root"}}, want: "A ed25519 +root:k1; in"},
-	{name: "Match host is HostName", text: "Host web\n HostName localhost\nMatch host localhost\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "Match host is not the alias", text: "Host web\n HostName localhost\nMatch host web\n Port {A}\nHost *\n Port {B}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "Match originalhost", text: "Host web\n HostName localhost\nMatch originalhost web\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "Match user", text: "Match user {BOB}\n Port {A}\n IdentityFile {DIR}/k2\nMatch user root\n Port {B}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "{BOB}@web"}, want: "A ed25519 +bob:k2; in"},
-	{name: "Match user, by User above", text: "Host web\n User {BOB}\nMatch user {BOB}\n Port {B}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "B ed25519 +bob:k1; in"},
-	{name: "Match localuser", text: "Match localuser root,nobody\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "Match exec", text: "Match exec \"test %n = web\"\n Port {A}\n IdentityFile {DIR}/k1\nMatch exec \"test %n = db\"\n Port {B}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "db"}, want: "B ed25519 +root:k2; in"},
-	{name: "Match !exec", text: "Match !exec \"exit 1\"\n Port {B}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "Match of two", text: "Match originalhost web user {BOB}\n Port {A}\nMatch originalhost web\n Port {B}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "Match all", text: "Match all\n Port {A}\n IdentityFile {DIR}/k3", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k3; in"},
-	{name: "Match final", text: "Match final host localhost\n Port {A}\n IdentityFile {DIR}/k1\nHost web\n HostName localhost", o: config.Options{Destination: "web"}, want: "A ed25519 -root:k5 +root:k1; in"},
-	{name: "Match final comes late", text: "Match final\n Port {A}\nHost web\n Port {B}\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "Include", text: "Include {CASE}/more\nHost *\n Port {B}", files: map[string]string{"more": "Host web\n Port {A}\n IdentityFile {DIR}/k1"}, o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "Include in a Host", text: "Host db\n Include {CASE}/more\nHost *\n Port {B}\n IdentityFile {DIR}/k2", files: map[string]string{"more": "Port {A}\nIdentityFile {DIR}/k1"}, o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "Include by glob and twice deep", text: "Include {CASE}/d*", files: map[string]string{"d1": "Include {CASE}/x", "d2": "Host *\n Port {A}\n IdentityFile {DIR}/k1", "x": "Host db\n Port 1\nHost web\n Port {B}\n IdentityFile {DIR}/k2"}, o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "Include of nothing", text: "Include {CASE}/none\nHost web\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "tokens of HostName", text: "Host 0\n HostName 127.0.%h.1\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "0"}, want: "A ed25519 +root:k1; in"},
-	{name: "tokens of IdentityFile", text: "Host k1\n Port {A}\n IdentityFile %d/../{DIR}/%n\nHost k2\n Port {B}\n IdentityFile {DIR}/%n", o: config.Options{Destination: "k2"}, want: "B ed25519 +root:k2; in"},
-	{name: "user and port in IdentityFile", text: "Host web\n Port {A}\n IdentityFile {CASE}/%r_%p\n IdentityFile {DIR}/k1", files: map[string]string{"root_{A}": "no key"}, o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "environment in IdentityFile", text: "Host web\n Port {A}\n IdentityFile ${GB_TEST_KEYS}/k3", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k3; in"},
-	{name: "equals sign and quotes", text: "Host=web\nPort={A}\nIdentityFile=\"{DIR}/k1\"", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "key list with minus", text: "Host web\n Port {A}\n PubkeyAcceptedAlgorithms -ssh-ed25519\n IdentityFile {DIR}/k1\n IdentityFile {DIR}/k3", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k3; in"},
-	{name: "key list alone", text: "Host web\n Port {A}\n PubkeyAcceptedAlgorithms ecdsa-sha2-nistp256\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519; out"},
-	{name: "key list with plus", text: "Host web\n Port {B}\n PubkeyAcceptedAlgorithms +ssh-rsa\n IdentityFile {DIR}/k4", o: config.Options{Destination: "web"}, want: "B ed25519 -root:k4 -root:k5; out"},
-	{name: "host key list with hat", text: "Host web\n Port {A}\n HostKeyAlgorithms ^rsa-sha2-256\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A rsa-sha2-256 +root:k1; in"},
-	{name: "host key list with minus", text: "Host web\n Port {A}\n HostKeyAlgorithms -ssh-ed25519\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A rsa-sha2-512 +root:k1; in"},
-	{name: "host key list that fits nothing", text: "Host web\n Port {B}\n HostKeyAlgorithms rsa-sha2-512\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "B; out"},
-	{name: "cipher that the server lacks", text: "Host web\n Port {B}\n Ciphers 3des-cbc\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "B ed25519; out"},
-	{name: "cipher", text: "Host web\n Port {A}\n Ciphers aes256-ctr\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; in"},
-	{name: "no public keys", text: "Host web\n Port {A}\n PubkeyAuthentication no\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519; out"},
-	{name: "other methods only", text: "Host web\n Port {A}\n PreferredAuthentications password\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519; out"},
-	{name: "no known hosts", text: "Host web\n Port {A}\n UserKnownHostsFile /dev/null\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519; out"},
-	{name: "alias", text: "Host web\n Port {A}\n HostKeyAlias server-b\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519; out"},
-	{name: "known hosts per host", text: "Host web\n Port {A}\n UserKnownHostsFile {CASE}/%n ~/nothing\n IdentityFile {DIR}/k1", o: config.Options{Destination: "web"}, want: "A ed25519; out"},
-	{name: "jump host", text: "Host jump\n Port {A}\n IdentityFile {DIR}/k1\nHost web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump jump", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; B ed25519 +root:k2; in"},
-	{name: "jump host by -J", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump nowhere\nHost *\n IdentityFile {DIR}/k3", o: config.Options{Destination: "web", JumpHosts: "localhost:{A}"}, want: "A ed25519 +root:k3; B ed25519 +root:k2; in"},
-	{name: "jump as another user", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump ssh://{BOB}@127.0.0.1:{A}\nHost 127.0.0.1\n IdentityFile {DIR}/k2", o: config.Options{Destination: "web"}, want: "A ed25519 +bob:k2; B ed25519 +root:k2; in"},
-	{name: "no jump", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump none\nHost *\n ProxyJump nowhere", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "ProxyCommand before ProxyJump", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyCommand none\n ProxyJump nowhere", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "jump host that refuses", text: "Host jump\n Port {A}\n IdentityFile {DIR}/k2\nHost web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump jump", o: config.Options{Destination: "web"}, want: "A ed25519 -root:k2 -root:k5; out"},
-	{name: "jump host that is not known", text: "Host jump\n Port {A}\n IdentityFile {DIR}/k1\n UserKnownHostsFile none\nHost web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump jump", o: config.Options{Destination: "web"}, want: "A ed25519; out"},
-	{name: "jump host through another", text: "Host one\n Port {A}\n IdentityFile {DIR}/k1\nHost two\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump one\nHost web\n Port {A}\n IdentityFile {DIR}/k3\n ProxyJump two", o: config.Options{Destination: "web"}, want: "A ed25519 +root:k1; A ed25519 +root:k3; B ed25519 +root:k2; in"},
-	{name: "ProxyCommand", text: "Host web\n HostName localhost\n Port {B}\n IdentityFile {DIR}/k2\n ProxyCommand socat - TCP:%h:%p", o: config.Options{Destination: "web"}, want: "B ed25519 +root:k2; in"},
-	{name: "bad option", text: "Host web\n Frobnicate yes", o: config.Options{Destination: "web"}, want: "out"},
-	{name: "bad user", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "a;b@web"}, want: "out"},
-	{name: "bad host", text: "Host *\n HostName 127.0.0.1\n Port {A}\n IdentityFile {DIR}/k1", o: config.Options{Destination: "we$b"}, want: "out"},
+	{name: "port and key", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "other port", text: "Host web\n Port {B}\n IdentityFile {DIR}/k1", o: config.To("web"), want: "B ed25519 -root:k1 -root:k5; out"},
+	{name: "first value wins", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1\nHost *\n Port {B}", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "first block wins", text: "Host *\n Port {B}\n IdentityFile {DIR}/k2\nHost web\n Port {A}", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "keys add up", text: "Host web\n Port {A}\n IdentityFile {DIR}/k2\nHost w*\n IdentityFile {DIR}/k3", o: config.To("web"), want: "A ed25519 -root:k2 +root:k3; in"},
+	{name: "other name", text: "Host web\n Port {A}\nHost db\n Port {B}\n IdentityFile {DIR}/k2", o: config.To("db"), want: "B ed25519 +root:k2; in"},
+	{name: "several patterns", text: "Host x y?b web\n Port {B}\n IdentityFile {DIR}/k4", o: config.To("ydb"), want: "B ed25519 -root:k4 -root:k5; out"},
+	{name: "negated", text: "Host !web *\n Port {A}\nHost *\n Port {B}\n IdentityFile {DIR}/k2", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "negated, other host", text: "Host !web *\n Port {A}\n IdentityFile {DIR}/k1\nHost *\n Port {B}", o: config.To("db"), want: "A ed25519 +root:k1; in"},
+	{name: "case of Host", text: "Host WEB\n Port {A}\n IdentityFile {DIR}/k1\nHost *\n Port {B}", o: config.To("web"), want: "B ed25519 -root:k5; out"},
+	{name: "user", text: "Host web\n User {BOB}\n Port {A}\n IdentityFile {DIR}/k1\n IdentityFile {DIR}/k2", o: config.To("web"), want: "A ed25519 -bob:k1 +bob:k2; in"},
+	{name: "user in the destination", text: "Host web\n User root\n Port {A}\n IdentityFile {DIR}/k2", o: config.To("{BOB}@web"), want: "A ed25519 +bob:k2; in"},
+	{name: "-l before User", text: "Host web\n User root\n Port {B}\n IdentityFile {DIR}/k1", o: config.To("web", "-l", "{BOB}"), want: "B ed25519 +bob:k1; in"},
+	{name: "user twice", text: "Host web\n Port {B}\n IdentityFile {DIR}/k1", o: config.To("root@web", "-l", "{BOB}"), want: "B ed25519 +bob:k1; in"},
+	{name: "nobody", text: "Host web\n Port {A}\n User no-such-user\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519 ?no-such-user; out"},
+	{name: "-p before Port", text: "Host web\n Port 1\n IdentityFile {DIR}/k1", o: config.To("web", "-o", "Port={A}"), want: "A ed25519 +root:k1; in"},
+	{name: "-i first", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("web", "-i", "{DIR}/k2"), want: "A ed25519 -root:k2 +root:k1; in"},
+	{name: "URI", text: "Host web\n Port 1\n IdentityFile {DIR}/k2", o: config.To("ssh://{BOB}@web:{A}"), want: "A ed25519 +bob:k2; in"},
+	{name: "-o before the file", text: "Host web\n Port {A}\n User {BOB}\n IdentityFile {DIR}/k1", o: config.To("web", "-o", "User root"), want: "A ed25519 +root:k1; in"},
+	{name: "Match host is HostName", text: "Host web\n HostName localhost\nMatch host localhost\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "Match host is not the alias", text: "Host web\n HostName localhost\nMatch host web\n Port {A}\nHost *\n Port {B}\n IdentityFile {DIR}/k2", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "Match originalhost", text: "Host web\n HostName localhost\nMatch originalhost web\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "Match user", text: "Match user {BOB}\n Port {A}\n IdentityFile {DIR}/k2\nMatch user root\n Port {B}\n IdentityFile {DIR}/k1", o: config.To("{BOB}@web"), want: "A ed25519 +bob:k2; in"},
+	{name: "Match user, by User above", text: "Host web\n User {BOB}\nMatch user {BOB}\n Port {B}\n IdentityFile {DIR}/k1", o: config.To("web"), want: "B ed25519 +bob:k1; in"},
+	{name: "Match localuser", text: "Match localuser root,nobody\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "Match exec", text: "Match exec \"test %n = web\"\n Port {A}\n IdentityFile {DIR}/k1\nMatch exec \"test %n = db\"\n Port {B}\n IdentityFile {DIR}/k2", o: config.To("db"), want: "B ed25519 +root:k2; in"},
+	{name: "Match !exec", text: "Match !exec \"exit 1\"\n Port {B}\n IdentityFile {DIR}/k2", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "Match of two", text: "Match originalhost web user {BOB}\n Port {A}\nMatch originalhost web\n Port {B}\n IdentityFile {DIR}/k2", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "Match all", text: "Match all\n Port {A}\n IdentityFile {DIR}/k3", o: config.To("web"), want: "A ed25519 +root:k3; in"},
+	{name: "Match final", text: "Match final host localhost\n Port {A}\n IdentityFile {DIR}/k1\nHost web\n HostName localhost", o: config.To("web"), want: "A ed25519 -root:k5 +root:k1; in"},
+	{name: "Match final comes late", text: "Match final\n Port {A}\nHost web\n Port {B}\n IdentityFile {DIR}/k2", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "Include", text: "Include {CASE}/more\nHost *\n Port {B}", files: map[string]string{"more": "Host web\n Port {A}\n IdentityFile {DIR}/k1"}, o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "Include in a Host", text: "Host db\n Include {CASE}/more\nHost *\n Port {B}\n IdentityFile {DIR}/k2", files: map[string]string{"more": "Port {A}\nIdentityFile {DIR}/k1"}, o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "Include by glob and twice deep", text: "Include {CASE}/d*", files: map[string]string{"d1": "Include {CASE}/x", "d2": "Host *\n Port {A}\n IdentityFile {DIR}/k1", "x": "Host db\n Port 1\nHost web\n Port {B}\n IdentityFile {DIR}/k2"}, o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "Include of nothing", text: "Include {CASE}/none\nHost web\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "tokens of HostName", text: "Host 0\n HostName 127.0.%h.1\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("0"), want: "A ed25519 +root:k1; in"},
+	{name: "tokens of IdentityFile", text: "Host k1\n Port {A}\n IdentityFile %d/../{DIR}/%n\nHost k2\n Port {B}\n IdentityFile {DIR}/%n", o: config.To("k2"), want: "B ed25519 +root:k2; in"},
+	{name: "user and port in IdentityFile", text: "Host web\n Port {A}\n IdentityFile {CASE}/%r_%p\n IdentityFile {DIR}/k1", files: map[string]string{"root_{A}": "no key"}, o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "environment in IdentityFile", text: "Host web\n Port {A}\n IdentityFile ${GB_TEST_KEYS}/k3", o: config.To("web"), want: "A ed25519 +root:k3; in"},
+	{name: "equals sign and quotes", text: "Host=web\nPort={A}\nIdentityFile=\"{DIR}/k1\"", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "key list with minus", text: "Host web\n Port {A}\n PubkeyAcceptedAlgorithms -ssh-ed25519\n IdentityFile {DIR}/k1\n IdentityFile {DIR}/k3", o: config.To("web"), want: "A ed25519 +root:k3; in"},
+	{name: "key list alone", text: "Host web\n Port {A}\n PubkeyAcceptedAlgorithms ecdsa-sha2-nistp256\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519; out"},
+	{name: "key list with plus", text: "Host web\n Port {B}\n PubkeyAcceptedAlgorithms +ssh-rsa\n IdentityFile {DIR}/k4", o: config.To("web"), want: "B ed25519 -root:k4 -root:k5; out"},
+	{name: "host key list with hat", text: "Host web\n Port {A}\n HostKeyAlgorithms ^rsa-sha2-256\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A rsa-sha2-256 +root:k1; in"},
+	{name: "host key list with minus", text: "Host web\n Port {A}\n HostKeyAlgorithms -ssh-ed25519\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A rsa-sha2-512 +root:k1; in"},
+	{name: "host key list that fits nothing", text: "Host web\n Port {B}\n HostKeyAlgorithms rsa-sha2-512\n IdentityFile {DIR}/k2", o: config.To("web"), want: "B; out"},
+	{name: "cipher that the server lacks", text: "Host web\n Port {B}\n Ciphers 3des-cbc\n IdentityFile {DIR}/k2", o: config.To("web"), want: "B ed25519; out"},
+	{name: "cipher", text: "Host web\n Port {A}\n Ciphers aes256-ctr\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519 +root:k1; in"},
+	{name: "no public keys", text: "Host web\n Port {A}\n PubkeyAuthentication no\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519; out"},
+	{name: "other methods only", text: "Host web\n Port {A}\n PreferredAuthentications password\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519; out"},
+	{name: "no known hosts", text: "Host web\n Port {A}\n UserKnownHostsFile /dev/null\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519; out"},
+	{name: "alias", text: "Host web\n Port {A}\n HostKeyAlias server-b\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519; out"},
+	{name: "known hosts per host", text: "Host web\n Port {A}\n UserKnownHostsFile {CASE}/%n ~/nothing\n IdentityFile {DIR}/k1", o: config.To("web"), want: "A ed25519; out"},
+	{name: "jump host", text: "Host jump\n Port {A}\n IdentityFile {DIR}/k1\nHost web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump jump", o: config.To("web"), want: "A ed25519 +root:k1; B ed25519 +root:k2; in"},
+	{name: "jump host by -J", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump nowhere\nHost *\n IdentityFile {DIR}/k3", o: config.To("web", "-J", "localhost:{A}"), want: "A ed25519 +root:k3; B ed25519 +root:k2; in"},
+	{name: "jump as another user", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump ssh://{BOB}@127.0.0.1:{A}\nHost 127.0.0.1\n IdentityFile {DIR}/k2", o: config.To("web"), want: "A ed25519 +bob:k2; B ed25519 +root:k2; in"},
+	{name: "no jump", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump none\nHost *\n ProxyJump nowhere", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "ProxyCommand before ProxyJump", text: "Host web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyCommand none\n ProxyJump nowhere", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "jump host that refuses", text: "Host jump\n Port {A}\n IdentityFile {DIR}/k2\nHost web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump jump", o: config.To("web"), want: "A ed25519 -root:k2 -root:k5; out"},
+	{name: "jump host that is not known", text: "Host jump\n Port {A}\n IdentityFile {DIR}/k1\n UserKnownHostsFile none\nHost web\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump jump", o: config.To("web"), want: "A ed25519; out"},
+	{name: "jump host through another", text: "Host one\n Port {A}\n IdentityFile {DIR}/k1\nHost two\n Port {B}\n IdentityFile {DIR}/k2\n ProxyJump one\nHost web\n Port {A}\n IdentityFile {DIR}/k3\n ProxyJump two", o: config.To("web"), want: "A ed25519 +root:k1; A ed25519 +root:k3; B ed25519 +root:k2; in"},
+	{name: "ProxyCommand", text: "Host web\n HostName localhost\n Port {B}\n IdentityFile {DIR}/k2\n ProxyCommand socat - TCP:%h:%p", o: config.To("web"), want: "B ed25519 +root:k2; in"},
+	{name: "bad option", text: "Host web\n Frobnicate yes", o: config.To("web"), want: "out"},
+	{name: "bad user", text: "Host web\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("a;b@web"), want: "out"},
+	{name: "bad host", text: "Host *\n HostName 127.0.0.1\n Port {A}\n IdentityFile {DIR}/k1", o: config.To("we$b"), want: "out"},
 }
 
 // configLab is two servers that log what is done to them.
@@ -178,15 +179,12 @@ func (l *configLab) prepare(t *testing.T, c configCase) config.Options {
 	for name, text := range c.files {
 		write(name, text+"\n")
 	}
-	o := c.o
-	o.ConfigFile = write("config", c.text+"\n"+configTail)
-	o.Destination, o.User, o.JumpHosts = l.fill(o.Destination, dir), l.fill(o.User, dir), l.fill(o.JumpHosts, dir)
-	o.Options, o.Identities = append([]string(nil), o.Options...), append([]string(nil), o.Identities...)
-	for _, list := range [][]string{o.Options, o.Identities} {
-		for i := range list {
-			list[i] = l.fill(list[i], dir)
-		}
+	o := config.To(l.fill(c.o.Destination, dir), "-F", write("config", c.text+"\n"+configTail))
+	words := slices.Clone(c.o.Words)
+	for i := range words {
+		words[i] = l.fill(words[i], dir)
 	}
+	o.Words = append(o.Words[:2], words...)
 	return o
 }
 

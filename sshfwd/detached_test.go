@@ -60,7 +60,9 @@ func TestDetachedKnownHosts(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "config")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		for _, detached := range []bool{false, true} {
-			c, err := config.Resolve(t.Context(), config.Options{Destination: "h", ConfigFile: file, Detached: detached})
+			o := config.To("h", "-F", file)
+			o.Detached = detached
+			c, err := config.Resolve(t.Context(), o)
 			require.NoError(t, err)
 			var dependent *config.Error
 			require.Equal(t, detached && refused, errors.As(checkSupported(c), &dependent), "%q, detached %t", text, detached)

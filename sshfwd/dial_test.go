@@ -25,7 +25,7 @@ import (
 // resolved is the configuration for a server, changed by -o options.
 func resolved(t *testing.T, srv *sshd.Server, options ...string) *config.Config {
 	t.Helper()
-	c, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
+	c, err := config.Resolve(t.Context(), config.To("host", append([]string{"-F", srv.ConfigFile}, config.OptionFlags(options)...)...))
 	require.NoError(t, err)
 	return c
 }
@@ -181,16 +181,14 @@ func TestDialErrors(t *testing.T) {
 		{"refused", "127.0.0.1", closed.Addr().(*net.TCPAddr).Port, "connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			resolved, err := config.Resolve(t.Context(), config.Options{Destination: c.host, Port: c.port, ConfigFile: "none"})
+			resolved, err := config.Resolve(t.Context(), config.To(c.host, "-p", strconv.Itoa(c.port), "-F", "none"))
 			require.NoError(t, err)
 			require.Contains(t, requireNoLogin[*DialError](t, resolved, nil).Error(), c.want)
 		})
 	}
 	t.Run("black hole", func(t *testing.T) {
 		port := silent.Addr().(*net.TCPAddr).Port
-		resolved, err := config.Resolve(t.Context(), config.Options{
-			Destination: "127.0.0.1", Port: port, ConfigFile: "none", Options: []string{"ConnectTimeout=1"},
-		})
+		resolved, err := config.Resolve(t.Context(), config.To("127.0.0.1", "-p", strconv.Itoa(port), "-F", "none", "-o", "ConnectTimeout=1"))
 		require.NoError(t, err)
 		require.ErrorIs(t, requireNoLogin[*HandshakeError](t, resolved, nil), ErrNoAnswer)
 	})
@@ -209,7 +207,7 @@ func TestDialNotSSH(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-done })
-	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, ConfigFile: "none"})
+	resolved, err := config.Resolve(t.Context(), config.To("127.0.0.1", "-p", strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "-F", "none"))
 	require.NoError(t, err)
 	require.NotContains(t, requireNoLogin[*HandshakeError](t, resolved, nil).Error(), "\x1b")
 }
@@ -221,7 +219,7 @@ func TestDialIsCancelled(t *testing.T) {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = silent.Close() })
-		resolved, err := config.Resolve(t.Context(), config.Options{Destination: "127.0.0.1", Port: silent.Addr().(*net.TCPAddr).Port, ConfigFile: "none"})
+		resolved, err := config.Resolve(t.Context(), config.To("127.0.0.1", "-p", strconv.Itoa(silent.Addr().(*net.TCPAddr).Port), "-F", "none"))
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(dialContext(t))
 		stop := context.AfterFunc(ctx, func() {})

@@ -57,7 +57,7 @@ func startDropbear(t *testing.T) (configFile string) {
 
 func TestDropbear(t *testing.T) {
 	file := startDropbear(t)
-	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: file})
+	resolved, err := config.Resolve(t.Context(), config.To("host", "-F", file))
 	require.NoError(t, err)
 	requireLogin(t, resolved, nil) // not known yet
 	requireLogin(t, resolved, nil) // known by now
@@ -84,7 +84,7 @@ func TestJumpOverDropbear(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, append(text, more...), 0o600))
-	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "web", ConfigFile: file})
+	resolved, err := config.Resolve(t.Context(), config.To("web", "-F", file))
 	require.NoError(t, err)
 	requireLogin(t, resolved, nil)
 }

@@ -177,7 +177,7 @@ func opensshAnswer(srv hostKeyServer, options []string) string {
 
 func ourAnswer(t *testing.T, srv hostKeyServer, options []string) string {
 	t.Helper()
-	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
+	resolved, err := config.Resolve(t.Context(), config.To("host", append([]string{"-F", srv.ConfigFile}, config.OptionFlags(options)...)...))
 	require.NoError(t, err)
 	client, err := Dial(dialContext(t), resolved, DialOptions{Log: env.QuietLog()})
 	if err == nil {

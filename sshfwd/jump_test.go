@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func newChain(t *testing.T, extra string, servers ...*sshd.Server) *chain {
 
 func (c *chain) resolve(t *testing.T, o config.Options) *config.Config {
 	t.Helper()
-	o.ConfigFile = c.file
+	o.Words = append([]string{"-F", c.file}, o.Words...)
 	resolved, err := config.Resolve(t.Context(), o)
 	require.NoError(t, err)
 	return resolved
@@ -60,14 +61,14 @@ func TestJumpOverTwoHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newChain(t, extra, one, two, three)
 			logins := strings.Count(one.Log(), "Accepted publickey") + strings.Count(two.Log(), "Accepted publickey")
-			requireLogin(t, c.resolve(t, config.Options{Destination: "three"}), nil)
+			requireLogin(t, c.resolve(t, config.To("three")), nil)
 			require.Equal(t, logins+2, strings.Count(one.Log(), "Accepted publickey")+strings.Count(two.Log(), "Accepted publickey"))
 		})
 	}
 	t.Run("-J", func(t *testing.T) {
 		c := newChain(t, "", one, two, three)
-		requireLogin(t, c.resolve(t, config.Options{Destination: "three", JumpHosts: "one,two"}), nil)
-		requireLogin(t, c.resolve(t, config.Options{Destination: "three", JumpHosts: "none"}), nil)
+		requireLogin(t, c.resolve(t, config.To("three", "-J", "one,two")), nil)
+		requireLogin(t, c.resolve(t, config.To("three", "-J", "none")), nil)
 	})
 }
 
@@ -77,7 +78,7 @@ func TestJumpAsksForEachHost(t *testing.T) {
 	known := filepath.Join(t.TempDir(), "known_hosts")
 	c := newChain(t, "UserKnownHostsFile "+known+"\nStrictHostKeyChecking ask\nHost two\n ProxyJump one", one, two)
 	p := &asker.Script{Answers: []string{"yes", "yes"}}
-	resolved := c.resolve(t, config.Options{Destination: "two"})
+	resolved := c.resolve(t, config.To("two"))
 	client, err := Dial(dialContext(t), resolved, DialOptions{Prompter: p, Log: env.QuietLog()})
 	require.NoError(t, err)
 	require.Contains(t, p.Asked[0], fmt.Sprintf("[127.0.0.1]:%d ([127.0.0.1]:%d)", one.Port, one.Port))
@@ -99,7 +100,7 @@ func TestJumpAsksForEachHost(t *testing.T) {
 
 	t.Run("BatchMode", func(t *testing.T) {
 		require.NoError(t, os.Remove(known))
-		resolved := c.resolve(t, config.Options{Destination: "two", BatchMode: true})
+		resolved := c.resolve(t, config.To("two").Batch())
 		refused := requireNoLogin[*ProxyError](t, resolved, &asker.Script{Answers: []string{"yes", "yes"}})
 		require.ErrorIs(t, refused, usertext.ErrNoPrompt)
 		require.Contains(t, refused.Error(), `through jump host "one"`)
@@ -122,7 +123,7 @@ func TestJumpHostRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			chain := newChain(t, "", sshd.Start(t, c.server))
-			resolved := chain.resolve(t, config.Options{Destination: "127.0.0.1", Port: port, JumpHosts: "one"})
+			resolved := chain.resolve(t, config.To("127.0.0.1", "-p", strconv.Itoa(port), "-J", "one"))
 			refused := requireNoLogin[*JumpError](t, resolved, nil)
 			require.Equal(t, c.prohibited, refused.Prohibited)
 			require.Equal(t, port, refused.Port)
@@ -130,13 +131,13 @@ func TestJumpHostRefuses(t *testing.T) {
 	}
 	t.Run("unknown name", func(t *testing.T) {
 		chain := newChain(t, "", sshd.Start(t, sshd.Config{}))
-		resolved := chain.resolve(t, config.Options{Destination: "no-such-host.invalid", JumpHosts: "one"})
+		resolved := chain.resolve(t, config.To("no-such-host.invalid", "-J", "one"))
 		require.False(t, requireNoLogin[*JumpError](t, resolved, nil).Prohibited)
 	})
 }
 
 func TestJumpHostIsNotThere(t *testing.T) {
-	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "x", ConfigFile: "none", JumpHosts: "127.0.0.1:1"})
+	resolved, err := config.Resolve(t.Context(), config.To("x", "-F", "none", "-J", "127.0.0.1:1"))
 	require.NoError(t, err)
 	refused := requireNoLogin[*ProxyError](t, resolved, nil)
 	require.Equal(t, `through jump host "127.0.0.1": cannot connect to 127.0.0.1:1: connection refused`, refused.Error())
@@ -145,7 +146,7 @@ func TestJumpHostIsNotThere(t *testing.T) {
 func TestJumpLoops(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(file, []byte("Host a\n ProxyJump b\nHost b\n ProxyJump a\n"), 0o600))
-	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "a", ConfigFile: file})
+	resolved, err := config.Resolve(t.Context(), config.To("a", "-F", file))
 	require.NoError(t, err)
 	require.Contains(t, requireNoLogin[*config.Error](t, resolved, nil).Error(), "too many jump hosts")
 }
@@ -156,9 +157,7 @@ func TestJumpToABlackHole(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	chain := newChain(t, "", sshd.Start(t, sshd.Config{}))
-	resolved := chain.resolve(t, config.Options{
-		Destination: "127.0.0.1", Port: silent.Addr().(*net.TCPAddr).Port, JumpHosts: "one", Options: []string{"ConnectTimeout=1"},
-	})
+	resolved := chain.resolve(t, config.To("127.0.0.1", "-p", strconv.Itoa(silent.Addr().(*net.TCPAddr).Port), "-J", "one", "-o", "ConnectTimeout=1"))
 	require.ErrorIs(t, requireNoLogin[*ProxyError](t, resolved, nil), ErrNoAnswer)
 
 	t.Run("cancelled", func(t *testing.T) {
@@ -173,7 +172,7 @@ func TestJumpToABlackHole(t *testing.T) {
 func TestJumpHostDies(t *testing.T) {
 	one, two := sshd.Start(t, sshd.Config{}), sshd.Start(t, sshd.Config{})
 	chain := newChain(t, "Host two\n ProxyJump one", one, two)
-	client, err := Dial(dialContext(t), chain.resolve(t, config.Options{Destination: "two"}), DialOptions{Log: env.QuietLog()})
+	client, err := Dial(dialContext(t), chain.resolve(t, config.To("two")), DialOptions{Log: env.QuietLog()})
 	require.NoError(t, err)
 	one.KillSessions()
 	var lost *link.LostError
@@ -187,7 +186,7 @@ func TestJumpHostGoesSilent(t *testing.T) {
 	one, two := sshd.Start(t, sshd.Config{}), sshd.Start(t, sshd.Config{})
 	proxy := newStallingProxy(t, one.Addr)
 	chain := newChain(t, fmt.Sprintf("Host one\n ServerAliveInterval 1\n ServerAliveCountMax 1\n Port %d\n HostKeyAlias [127.0.0.1]:%d\nHost two\n ProxyJump one", proxy.port(), one.Port), one, two)
-	client, err := Dial(dialContext(t), chain.resolve(t, config.Options{Destination: "two"}), DialOptions{Log: env.QuietLog()})
+	client, err := Dial(dialContext(t), chain.resolve(t, config.To("two")), DialOptions{Log: env.QuietLog()})
 	require.NoError(t, err)
 	proxy.stall()
 	err = client.Wait()

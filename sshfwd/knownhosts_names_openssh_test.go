@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,7 +89,7 @@ func TestRevokedFileWithABlankIsOpenSSHs(t *testing.T) {
 			t.Chdir(dir)
 			flags := revoked.flags(t, srv, dir)
 			theirs := exec.Command(env.Tool(t, "ssh"), append(flags, "host", "true")...).Run()
-			ours := dialVerdict(t, config.Options{Destination: "host", ConfigFile: flags[1], Options: slices.DeleteFunc(flags[2:], func(f string) bool { return f == "-o" })})
+			ours := dialVerdict(t, config.To("host", flags...))
 			require.Equal(t, content["k1 k2"] == "EMPTY", theirs == nil, "ssh, %s %q", way, content)
 			require.False(t, ours == "ok" && theirs != nil, "%s %q", way, content)
 			require.True(t, ours == "ok" || theirs != nil || way == "doubt", "%s %q: %s", way, content, ours)
@@ -123,7 +122,7 @@ func (c listCase) compare(t *testing.T, srv hostKeyServer) string {
 	t.Chdir(ours)
 	before := contents(t, ours)
 	flags := c.flags(t, srv, ours)
-	got := dialVerdict(t, config.Options{Destination: "host", ConfigFile: flags[1], Options: slices.DeleteFunc(flags[2:], func(f string) bool { return f == "-o" })})
+	got := dialVerdict(t, config.To("host", flags...))
 	if c.inDoubt() {
 		require.False(t, got == "ok" && want != "ok" && want != "unknown", "ssh says %s", want)
 		require.Equal(t, before, contents(t, ours), "nothing is written")

@@ -234,7 +234,7 @@ func verdictOf(text string, err error) string {
 
 func ourVerdict(t *testing.T, srv hostKeyServer, options []string) string {
 	t.Helper()
-	return dialVerdict(t, config.Options{Destination: "host", ConfigFile: srv.ConfigFile, Options: options})
+	return dialVerdict(t, config.To("host", append([]string{"-F", srv.ConfigFile}, config.OptionFlags(options)...)...))
 }
 
 func dialVerdict(t *testing.T, options config.Options) string {

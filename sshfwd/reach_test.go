@@ -98,7 +98,7 @@ func TestConnectionAttempts(t *testing.T) {
 	port := l.Addr().(*net.TCPAddr).Port
 	require.NoError(t, l.Close())
 	dial := func(attempts string) error {
-		c, err := config.Resolve(t.Context(), config.Options{Destination: "127.0.0.1", Port: port, ConfigFile: "none", Options: []string{"ConnectionAttempts=" + attempts}})
+		c, err := config.Resolve(t.Context(), config.To("127.0.0.1", "-p", strconv.Itoa(port), "-F", "none", "-o", "ConnectionAttempts="+attempts))
 		require.NoError(t, err)
 		began := time.Now()
 		requireNoLogin[*DialError](t, c, nil)

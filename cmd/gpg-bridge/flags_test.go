@@ -5,61 +5,50 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"gpg-bridge/internal/sshflags"
+	"gpg-bridge/internal/sshsession"
 	"gpg-bridge/internal/target"
-	"gpg-bridge/sshfwd/config"
 )
 
 // parseSSH reads a command line of gpg-bridge ssh and runs nothing.
-func parseSSH(t *testing.T, args ...string) (flags sshFlags, command string) {
+func parseSSH(t *testing.T, args ...string) sshsession.Request {
 	t.Helper()
-	flags.request.Spec = target.NewSpec("")
-	cmd := &cobra.Command{Use: "ssh", Args: cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, args []string) (err error) {
-		err = flags.destination(cmd, args)
-		command, flags.request.Command = flags.request.Command, ""
-		return err
-	}}
-	flags.addTo(cmd.Flags())
-	cmd.Flags().SetInterspersed(false)
-	cmd.SetArgs(args)
-	require.NoError(t, cmd.Execute())
-	return flags, command
+	flags := sshFlags{spec: target.NewSpec("")}
+	flags.addTo(pflag.NewFlagSet("", pflag.ContinueOnError))
+	line, err := sshflags.Parse(args, flags.own)
+	require.NoError(t, err)
+	return flags.request(line)
 }
 
-// Flags may follow the host, and the command begins where they end (ssh.c).
-func TestCommandBeginsBehindHostAndFlags(t *testing.T) {
-	type options = config.Options
+// Our own flags may stand among ssh's, and ssh never sees them.
+func TestOwnFlagsAmongSSHs(t *testing.T) {
 	for _, test := range []struct {
-		args    []string
-		want    options
+		args    string
+		want    func(*target.Spec)
+		words   string
+		rest    string
 		command string
 	}{
-		{[]string{"h"}, options{Destination: "h"}, ""},
-		{[]string{"h", "ls"}, options{Destination: "h"}, "ls"},
-		{[]string{"u@h", "a  b", "c"}, options{Destination: "u@h"}, "a  b c"},
-		{[]string{"-p", "22", "h", "-l", "u", "ls", "-l"}, options{Destination: "h", Port: 22, User: "u"}, "ls -l"},
-		{[]string{"h", "-p22", "-lu"}, options{Destination: "h", Port: 22, User: "u"}, ""},
-		{[]string{"h", "--", "-x"}, options{Destination: "h"}, "-x"},
-		{[]string{"h", "ls", "--", "-x"}, options{Destination: "h"}, "ls -- -x"},
-		{[]string{"h", "-p", "22", "--", "-p", "23"}, options{Destination: "h", Port: 22}, "-p 23"},
-		{[]string{"--", "h", "-p", "22", "ls"}, options{Destination: "h"}, "-p 22 ls"},
-		{[]string{"-l", "u", "--", "h", "-oProxyCommand=false", "--", "-x"}, options{Destination: "h", User: "u"}, "-oProxyCommand=false -- -x"},
-		{[]string{"--", "h", "--help"}, options{Destination: "h"}, "--help"},
-		{[]string{"-i", "a", "h", "-i", "b,c"}, options{Destination: "h", Identities: []string{"a", "b,c"}}, ""},
-		{[]string{"-o", "A=1", "h", "-o", "B 2"}, options{Destination: "h", Options: []string{"A=1", "B 2"}}, ""},
-		{[]string{"-a", "-e", "none", "-o", "A=1", "h", "-g"}, options{Destination: "h", Options: []string{"ForwardAgent=no", "EscapeChar=none", "A=1", "GatewayPorts=yes"}}, ""},
-		{[]string{"-o", "A=1", "-e", "none", "-A", "h"}, options{Destination: "h", Options: []string{"ForwardAgent=yes", "A=1", "EscapeChar=none"}}, ""},
-		{[]string{"-F", "none", "h"}, options{Destination: "h", ConfigFile: "none"}, ""},
+		{args: "h ls -l", words: "-- h", rest: "h ls -l", command: "ls -l"},
+		{args: "--keys none -p 22 h --takeover -v ls --keys x", want: func(s *target.Spec) { s.Keys, s.Takeover = "none", true },
+			words: "-oLogLevel=DEBUG1 -p22 h --", rest: "-p 22 h -v ls --keys x", command: "ls --keys x"},
+		{args: "--keys=A,B --agent-socket /s h", want: func(s *target.Spec) { s.Keys, s.AgentSocket = "A,B", "/s" }, words: "-- h", rest: "h"},
+		{args: "--port 22 --login=u h --option A=1 --tty", words: "-p22 -lu h -oA=1 -t --", rest: "-p22 -lu h -oA=1 -t"},
+		{args: "h -- --keys none", words: "-- h", rest: "h -- --keys none", command: "--keys none"},
+		{args: "-- h --keys none", words: "-- h", rest: "-- h --keys none", command: "--keys none"},
 	} {
-		flags, command := parseSSH(t, test.args...)
-		require.Equal(t, test.command, command, test.args)
-		options := flags.request.SSH()
-		options.Options = append([]string(nil), options.Options...)
-		options.Identities = append([]string(nil), options.Identities...)
-		options.LocalForwards, options.RemoteForwards, options.DynamicForwards = nil, nil, nil
-		require.Equal(t, test.want, options, test.args)
+		spec := target.NewSpec("h")
+		if test.want != nil {
+			test.want(&spec)
+		}
+		request := parseSSH(t, strings.Fields(test.args)...)
+		require.Equal(t, spec, request.Spec, test.args)
+		require.Equal(t, test.words, strings.Join(request.Words, " "), test.args)
+		require.Equal(t, test.rest, strings.Join(request.Args, " "), test.args)
+		require.Equal(t, test.command, request.Command, test.args)
 	}
 }
 
@@ -68,47 +57,17 @@ func TestCommandBeginsBehindHostAndFlags(t *testing.T) {
 func TestNothingBehindTwoDashesIsAFlag(t *testing.T) {
 	words := []string{"-v", "-N", "-oProxyCommand=touch pwned", "-l", "u", "-p22", "--keys=none", "--help", "-F", "--", "-", "", "ls", "h2"}
 	for _, before := range [][]string{{"--", "h"}, {"h", "--"}, {"-v", "--", "h"}, {"-v", "h", "-l", "me", "--"}} {
-		plain, command := parseSSH(t, before...)
-		require.Empty(t, command)
+		plain := parseSSH(t, before...)
+		require.Empty(t, plain.Command)
 		for _, first := range words {
 			for _, second := range words {
 				behind := []string{first, second}
-				flags, command := parseSSH(t, append(slices.Clone(before), behind...)...)
-				require.Equal(t, plain, flags, "%q", behind)
-				require.Equal(t, strings.Join(behind, " "), command)
+				request := parseSSH(t, append(slices.Clone(before), behind...)...)
+				require.Equal(t, strings.Join(behind, " "), request.Command)
+				require.Equal(t, append(slices.Clone(before), behind...), request.Args)
+				request.Command, request.Args = plain.Command, plain.Args
+				require.Equal(t, plain, request, "%q", behind)
 			}
 		}
-	}
-}
-
-func TestCountedFlags(t *testing.T) {
-	flags, _ := parseSSH(t, "-vv", "h", "-v", "-q", "-N")
-	require.Equal(t, 3, flags.request.Verbosity)
-	require.True(t, flags.request.Quiet)
-	require.True(t, flags.request.NoShell)
-}
-
-// The flags -t and -T work as in ssh.c's main: each changes the value so far, and the last
-// value replaces RequestTTY.
-func TestLastTerminalFlagCounts(t *testing.T) {
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{nil, ""},
-		{[]string{"-t"}, "yes"},
-		{[]string{"-tt"}, "force"},
-		{[]string{"-t", "-t", "-t"}, "force"},
-		{[]string{"-T"}, "no"},
-		{[]string{"-T", "-t"}, "yes"},
-		{[]string{"-T", "-tt"}, "force"},
-		{[]string{"-t", "-T"}, "no"},
-		{[]string{"-tTt"}, "yes"},
-		{[]string{"-ttT", "-t"}, "yes"},
-	} {
-		flags, _ := parseSSH(t, append(test.args, "h")...)
-		require.Equal(t, test.want, flags.request.TTY, test.args)
-		flags, _ = parseSSH(t, append([]string{"h"}, test.args...)...)
-		require.Equal(t, test.want, flags.request.TTY, "behind the host: %v", test.args)
 	}
 }

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gpg-bridge/internal/realssh"
+	"gpg-bridge/internal/sshflags"
 	"gpg-bridge/internal/sshsession"
 	"gpg-bridge/internal/target"
 	"gpg-bridge/internal/ui"
+	"gpg-bridge/internal/usertext"
 )
 
 const sshLong = `ssh runs a command on a host, or your login shell, with your local gpg-agent
@@ -19,105 +23,110 @@ would, from your ssh_config; its flags are ssh's.
   gpg-bridge ssh dev git commit -S -m x   one command
   gpg-bridge ssh -N dev                   forward only, until Ctrl-C
 
-The exit status is the remote command's, or 255 when the connection failed.`
+The exit status is the remote command's, or 255 when the connection failed.
 
-// sshFlags is the command line of gpg-bridge ssh.
-type sshFlags struct{ request sshsession.Request }
+ssh's flags, which are read as ssh reads them:
+`
 
-func (f *sshFlags) addTo(flags *pflag.FlagSet) {
-	r := &f.request
-	r.Spec.AddFlags(flags, target.OfAgent|target.OfHost|target.OfWay)
-	flags.BoolVarP(&r.NoStdin, "no-stdin", "n", false, "read nothing from stdin")
-	flags.BoolVarP(&r.Subsystem, "subsystem", "s", false, "the command is the name of a subsystem")
-	flags.StringArrayVarP(&r.LocalForwards, "local-forward", "L", nil, "forward a local `port` or socket; may be repeated")
-	flags.StringArrayVarP(&r.RemoteForwards, "remote-forward", "R", nil, "forward a `port` or socket of the host; may be repeated")
-	flags.StringArrayVarP(&r.DynamicForwards, "dynamic-forward", "D", nil, "a SOCKS proxy on a local `port`; may be repeated")
-	flags.VarPF(optionFlag{&r.Spec.Options, "EscapeChar"}, "escape", "e", "the escape `character`, ^X or none")
-	flags.VarPF(optionFlag{&r.Spec.Options, "GatewayPorts"}, "gateway-ports", "g", "others may use the local forwards").NoOptDefVal = "yes"
-	flags.BoolFuncP("forward-agent", "A", "let the host use your ssh-agent", f.set("ForwardAgent=yes"))
-	flags.BoolFuncP("no-forward-agent", "a", "do not let the host use your ssh-agent", f.set("ForwardAgent=no"))
-	flags.BoolVarP(&r.NoShell, "no-command", "N", false, "run nothing: forward only, until a signal")
-	flags.BoolFuncP("no-tty", "T", "no terminal on the host", f.setNoTTY)
-	flags.BoolFuncP("tty", "t", "a terminal on the host for a command too; -tt even without one here", f.setTTY)
-	flags.CountVarP(&r.Verbosity, "verbose", "v", "say what happens")
-	flags.BoolVarP(&r.Quiet, "quiet", "q", false, "no warnings")
-}
-
-// set returns the function of a flag without a value: it sets an ssh_config option ahead of
-// those of -o, like ssh's own flags.
-func (f *sshFlags) set(option string) func(string) error {
-	return func(string) error {
-		options := &f.request.Spec.Options
-		*options = append([]string{option}, *options...)
-		return nil
-	}
-}
-
-// setTTY is -t and setNoTTY is -T: as with ssh's, the last one counts.
-func (f *sshFlags) setTTY(string) error {
-	if f.request.TTY == "yes" || f.request.TTY == "force" {
-		f.request.TTY = "force"
-	} else {
-		f.request.TTY = "yes"
-	}
-	return nil
-}
-
-func (f *sshFlags) setNoTTY(string) error {
-	f.request.TTY = "no"
-	return nil
+// sshFlags are the flags of gpg-bridge ssh that are not ssh's.
+type sshFlags struct {
+	spec target.Spec
+	set  *pflag.FlagSet // writes into spec
 }
 
 func newSSH(user *ui.UI) *cobra.Command {
-	flags := sshFlags{sshsession.Request{Spec: target.NewSpec("")}}
+	flags := sshFlags{spec: target.NewSpec("")}
 	cmd := &cobra.Command{
-		Use:   "ssh [flags] [user@]host [command [arg…]]",
-		Short: "a shell or a command on a host, with the local agent forwarded",
-		Long:  sshLong,
-		Args:  cobra.ArbitraryArgs,
+		Use:                "ssh [flags] [user@]host [command [arg…]]",
+		Short:              "a shell or a command on a host, with the local agent forwarded",
+		Long:               sshLong + sshflags.Help(),
+		DisableFlagParsing: true, // ssh reads them in another way (sshflags.Parse)
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := flags.destination(cmd, args); err != nil {
-				return err
+			line, err := sshflags.Parse(args, flags.own)
+			if err != nil {
+				return flags.usage(user, cmd.CommandPath(), err)
 			}
-			return sshsession.Run(cmd.Context(), flags.request, user)
+			return flags.run(cmd, user, line)
 		},
 	}
 	flags.addTo(cmd.Flags())
-	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
 
-// destination takes the host and the flags after it from args; the rest is the command. There
-// are no flags after `--`: if that came before the host, everything after the host is the
-// command (opt_terminated in OpenSSH's ssh.c).
-func (f *sshFlags) destination(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return ui.Usage(cmd.CommandPath(), errNoDestination)
-	}
-	f.request.Spec.Host = args[0]
-	if cmd.ArgsLenAtDash() >= 0 {
-		f.request.Command = strings.Join(args[1:], " ")
-		return nil
-	}
-	if err := cmd.Flags().Parse(args[1:]); err != nil {
-		return ui.Usage(cmd.CommandPath(), err)
-	}
-	if help, err := cmd.Flags().GetBool("help"); err == nil && help {
-		return pflag.ErrHelp
-	}
-	f.request.Command = strings.Join(cmd.Flags().Args(), " ")
-	return nil
+func (f *sshFlags) addTo(set *pflag.FlagSet) {
+	f.set = set
+	set.Bool("help", false, "show this help")
+	f.spec.AddFlags(set, target.OfAgent|target.OfHost)
 }
 
-// An optionFlag is a flag that stands for a -o of ssh_config.
-type optionFlag struct {
-	options *[]string
-	keyword string
+// own is an [sshflags.Own].
+func (f *sshFlags) own(words []string) (taken int, err error) {
+	name, _, hasValue := strings.Cut(words[0][2:], "=")
+	taken = 1
+	if flag := f.set.Lookup(name); flag != nil && flag.NoOptDefVal == "" && !hasValue {
+		taken = min(2, len(words))
+	}
+	if err := f.set.Parse(words[:taken]); err != nil {
+		return 0, err
+	}
+	if help, err := f.set.GetBool("help"); err == nil && help {
+		return 0, pflag.ErrHelp
+	}
+	return taken, nil
 }
 
-func (f optionFlag) String() string { return "" }
-func (f optionFlag) Type() string   { return "string" }
-func (f optionFlag) Set(value string) error {
-	*f.options = append(*f.options, f.keyword+"="+value)
-	return nil
+// usage reports a command line that cannot be understood, with ssh's exit status. For what
+// ssh would say, too, these are ssh's words.
+func (f *sshFlags) usage(user *ui.UI, command string, err error) error {
+	said, isSSHs := errors.AsType[*sshflags.UsageError](err)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case !isSSHs:
+		return ui.Exit(ui.ExitConnection, ui.Usage(command, err))
+	}
+	user.Show(said.Error() + "\n" + f.usageText(command))
+	return ui.Exit(ui.ExitConnection, nil)
+}
+
+// usageText lists ssh's flags and our own.
+func (f *sshFlags) usageText(command string) string {
+	var own []string
+	f.set.VisitAll(func(flag *pflag.Flag) {
+		value, _ := pflag.UnquoteUsage(flag)
+		own = append(own, strings.TrimSpace("--"+flag.Name+" "+value))
+	})
+	return sshflags.Usage(command, own...)
+}
+
+func (f *sshFlags) run(cmd *cobra.Command, user *ui.UI, line sshflags.Line) error {
+	if line.IsHanded {
+		return f.handOn(user, line)
+	}
+	if line.Destination == "" {
+		user.Show(f.usageText(cmd.CommandPath()))
+		return ui.Exit(ui.ExitConnection, nil)
+	}
+	return sshsession.Run(cmd.Context(), f.request(line), user)
+}
+
+// handOn lets the user's own ssh do it all.
+func (f *sshFlags) handOn(user *ui.UI, line sshflags.Line) error {
+	path, err := realssh.Find()
+	if err != nil {
+		return ui.Exit(ui.ExitConnection, usertext.WithHint("there is no ssh to do it", "install OpenSSH's client"))
+	}
+	user.Log(line.Count('v')).Debug("your own ssh does it, without a bridge", "program", path)
+	status, err := realssh.Become(path, line.Args)
+	if err != nil {
+		status = ui.ExitConnection
+	}
+	return ui.Exit(status, err)
+}
+
+func (f *sshFlags) request(line sshflags.Line) sshsession.Request {
+	f.spec.Host = line.Destination
+	return sshsession.Request{
+		Spec: f.spec, Args: line.Args, Words: line.Asking(), Command: line.Join(), Verbosity: line.Count('v'),
+	}
 }

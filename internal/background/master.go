@@ -47,9 +47,10 @@ type master struct {
 // ssh has just been started.
 func newMaster(ctx context.Context, service *serve.Service, coming bool) *master {
 	resolved, err := service.Target.Config, error(nil)
-	if options := service.Target.Spec.SSH(); coming && options.JumpHosts != "" {
-		// -J was the proxy's flag; the user's ssh has none, and it would change %C (%j).
-		options.JumpHosts, options.BatchMode, options.Detached = "", true, true
+	if spec := service.Target.Spec; coming && spec.JumpHosts != "" {
+		spec.JumpHosts = "" // -J was the proxy's flag; the user's ssh has none, and it would change %C (%j)
+		options := spec.SSH()
+		options.BatchMode, options.Detached = true, true
 		resolved, err = config.Resolve(ctx, options)
 	}
 	if err != nil || resolved.ControlPath == "" {

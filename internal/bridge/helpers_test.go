@@ -110,7 +110,7 @@ type tap struct {
 // connect dials as gpg-bridge does.
 func connect(t testing.TB, file string) *tap {
 	t.Helper()
-	resolved, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: file, BatchMode: true})
+	resolved, err := config.Resolve(t.Context(), config.To("host", "-F", file).Batch())
 	require.NoError(t, err)
 	client, err := sshfwd.Dial(t.Context(), resolved, sshfwd.DialOptions{Log: quiet})
 	require.NoError(t, err)

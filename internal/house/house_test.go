@@ -47,11 +47,13 @@ var layers = []layer{
 		{"internal/notice", nil},
 		{"internal/pump", nil},
 		{"internal/sshconfig", nil},
+		{"internal/sshflags", nil},
+		{"internal/realssh", nil},
 		{"sshfwd/wire", nil},
 	},
 	{
 		{"internal/private", []string{"internal/usertext"}},
-		{"sshfwd/config", []string{"internal/usertext"}},
+		{"sshfwd/config", []string{"internal/realssh", "internal/sshflags", "internal/usertext"}},
 		{"internal/link", []string{"internal/usertext"}},
 		{"remoteside", []string{"assuan"}},
 		{"remoteside/prepare", []string{"internal/usertext"}},
@@ -117,8 +119,9 @@ var layers = []layer{
 		"internal/usertext", "sshfwd", "sshfwd/config",
 	}}},
 	{{"cmd/gpg-bridge", []string{
-		"internal/background", "internal/proxy", "internal/setup", "internal/share", "internal/signals",
-		"internal/sshsession", "internal/target", "internal/ui", "remoteside",
+		"internal/background", "internal/proxy", "internal/realssh", "internal/setup", "internal/share",
+		"internal/signals", "internal/sshflags", "internal/sshsession", "internal/target", "internal/ui",
+		"internal/usertext", "remoteside",
 	}}},
 }
 

@@ -36,7 +36,7 @@ func (e evaluator) settings(ctx context.Context, text []byte, host string) (conf
 	if err := os.WriteFile(file, whole, 0o600); err != nil {
 		return nil, err
 	}
-	settings, err := config.Dump(ctx, config.Options{Destination: host, ConfigFile: file})
+	settings, err := config.Dump(ctx, config.To(host, "-F", file))
 	var resolved *config.Error
 	if errors.As(err, &resolved) && resolved.Err != nil {
 		return nil, &evaluationError{resolved, strings.ReplaceAll(resolved.Error(), file, e.path), host}

@@ -5,25 +5,18 @@ import (
 	"gpg-bridge/sshfwd/config"
 )
 
-// A Request is what the user asks gpg-bridge ssh for.
+// A Request is what the user asks gpg-bridge ssh for. What ssh -G can tell of it is in the
+// configuration that Words leads to.
 type Request struct {
-	Spec      target.Spec
-	Command   string // "" for a login shell, or ssh_config's
-	Subsystem bool   // -s: Command is a subsystem's name
-	NoShell   bool   // -N
-	NoStdin   bool   // -n
-	TTY       string // RequestTTY as -t and -T set it, "" without either
+	Spec    target.Spec // of the bridge; of the way to the host, only Host
+	Args    []string    // the user's own, as their ssh would get them
+	Words   []string    // config.Options.Words
+	Command string      // "" for a login shell, or ssh_config's
 
-	LocalForwards, RemoteForwards, DynamicForwards []string // -L, -R, -D
-
-	Verbosity int  // how many -v
-	Quiet     bool // -q
+	Verbosity int // how many -v
 }
 
 // SSH returns the Request in the form of package config.
 func (r *Request) SSH() config.Options {
-	o := r.Spec.SSH()
-	o.LocalForwards, o.RemoteForwards, o.DynamicForwards = r.LocalForwards, r.RemoteForwards, r.DynamicForwards
-	o.Command, o.Subsystem = r.Command, r.Subsystem
-	return o
+	return config.Options{Destination: r.Spec.Host, Words: r.Words, Command: r.Command}
 }

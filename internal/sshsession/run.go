@@ -3,6 +3,7 @@ package sshsession
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -34,10 +35,13 @@ type run struct {
 // Run runs the session, or forwards alone, until it ends. The error is an *ui.ExitError with
 // the status of what ran on the host, or 255 where the connection failed.
 func Run(ctx context.Context, request Request, user *ui.UI) error {
-	user.SetQuiet(request.Quiet)
 	home := target.AskHome(ctx)
 	defer home.Stop() // which may wait for what gpgconf has left behind: no session does
 	r, err := resolve(ctx, request, user, home)
+	if refused, ok := errors.AsType[*config.Error](err); ok && refused.Said != nil && ctx.Err() == nil {
+		user.Show(strings.Join(refused.Said, "\n") + "\n")
+		return ui.Exit(ui.ExitConnection, nil)
+	}
 	if err != nil {
 		return notBegun(ctx, err)
 	}
@@ -53,8 +57,9 @@ func resolve(ctx context.Context, request Request, user *ui.UI, home *target.Hom
 	if err != nil {
 		return nil, err
 	}
-	for _, warning := range t.Config.Warnings {
-		user.Warn(errors.New(warning))
+	user.SetQuiet(t.Config.LogLevel == "QUIET")
+	for _, warning := range t.Config.Warnings { // in ssh's words, and as loud as ssh
+		user.Show(warning + "\n")
 	}
 	r := &run{request: request, config: t.Config}
 	r.service = serve.New(serve.Options{
@@ -118,7 +123,7 @@ func (r *run) connect(ctx context.Context) error {
 }
 
 // onlyForward reports whether no session is wanted, by -N or SessionType none.
-func (r *run) onlyForward() bool { return r.request.NoShell || r.config.SessionType == "none" }
+func (r *run) onlyForward() bool { return r.config.SessionType == "none" }
 
 // bridgeIsAll reports whether there is no point in going on without a bridge.
 func (r *run) bridgeIsAll() bool {

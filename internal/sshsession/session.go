@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"gpg-bridge/internal/link"
@@ -26,9 +25,7 @@ func (r *run) checkSession() error {
 	return nil
 }
 
-func (r *run) isSubsystem() bool {
-	return r.request.Subsystem || r.config.SessionType == "subsystem"
-}
+func (r *run) isSubsystem() bool { return r.config.SessionType == "subsystem" }
 
 // remoteCommand is what runs on the host; empty is a login shell.
 func (r *run) remoteCommand() string {
@@ -45,7 +42,7 @@ func (r *run) session(ctx context.Context, b *sessionBridge) error {
 		Subsystem: r.isSubsystem(),
 		Env:       r.config.Environment(os.Environ()),
 		Stdin:     r.service.UI.Stdin,
-		NoStdin:   r.request.NoStdin,
+		NoStdin:   r.config.StdinNull,
 		Stdout:    b.tellBeforeOutput(r.guard.Writer(r.service.UI.Stdout)),
 		Stderr:    b.tellBeforeOutput(r.guard.Writer(r.service.UI.Stderr)),
 
@@ -92,20 +89,16 @@ func (r *run) ending(ctx context.Context, hadTTY bool, err error) error {
 
 // isInfoShown reports whether ssh would show messages of LogLevel INFO.
 func (r *run) isInfoShown() bool {
-	switch level := strings.ToUpper(r.config.LogLevel); level {
+	switch r.config.LogLevel {
 	case "QUIET", "FATAL", "ERROR":
 		return false
 	}
-	return !r.request.Quiet
+	return true
 }
 
 // isErrorShown reports whether ssh would show messages of LogLevel ERROR.
 func (r *run) isErrorShown() bool {
-	switch level := strings.ToUpper(r.config.LogLevel); level {
-	case "QUIET", "FATAL":
-		return false
-	}
-	return !r.request.Quiet
+	return r.config.LogLevel != "QUIET" && r.config.LogLevel != "FATAL"
 }
 
 // tell shows a line of ssh's own.
@@ -113,26 +106,18 @@ func (r *run) tell(format string, args ...any) {
 	r.service.UI.Show(fmt.Sprintf(format, args...) + "\r\n")
 }
 
-// requestTTY is RequestTTY of ssh_config, unless a flag says otherwise.
-func (r *run) requestTTY() string {
-	if r.request.TTY != "" {
-		return r.request.TTY
-	}
-	return r.config.RequestTTY
-}
-
-// wantsTTY decides as ssh does (ssh.c): by -T and -t, then by RequestTTY, then by whether a
+// wantsTTY decides as ssh does (ssh.c): by RequestTTY, which -T and -t set, then by whether a
 // shell was requested. Without a terminal here only force counts; missing says that a terminal
 // was wanted.
 func (r *run) wantsTTY(haveTerminal bool, command string) (wanted, missing bool) {
-	mode := r.requestTTY()
+	mode := r.config.RequestTTY
 	switch {
 	case mode == "force":
 		return true, false
 	case mode == "no" || (mode != "yes" && command != ""):
 		return false, false
 	}
-	haveTerminal = haveTerminal && !r.request.NoStdin
+	haveTerminal = haveTerminal && !r.config.StdinNull
 	return haveTerminal, !haveTerminal
 }
 
@@ -216,7 +201,7 @@ func (r *run) ptyRefused() error {
 	if r.isErrorShown() {
 		r.tell("PTY allocation request failed on channel 0")
 	}
-	if r.requestTTY() == "auto" {
+	if r.config.RequestTTY == "auto" {
 		return nil
 	}
 	return errNoPTY

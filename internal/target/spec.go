@@ -1,7 +1,7 @@
 package target
 
 import (
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -152,10 +152,22 @@ func newSet() *pflag.FlagSet {
 
 // SSH returns the Spec in the form of package config.
 func (s Spec) SSH() config.Options {
-	return config.Options{
-		Destination: s.Host, Port: s.Port, User: s.User, Identities: slices.Clone(s.Identities),
-		ConfigFile: s.ConfigFile, Options: slices.Clone(s.Options), JumpHosts: s.JumpHosts,
+	var flags []string
+	add := func(flag, value string) {
+		if value != "" {
+			flags = append(flags, flag, value)
+		}
 	}
+	add("-F", s.ConfigFile)
+	if s.Port != 0 {
+		add("-p", strconv.Itoa(s.Port))
+	}
+	add("-l", s.User)
+	for _, file := range s.Identities {
+		add("-i", file)
+	}
+	add("-J", s.JumpHosts)
+	return config.To(s.Host, append(flags, config.OptionFlags(s.Options)...)...)
 }
 
 // Local returns the side with the keys.

@@ -75,12 +75,13 @@ type Config struct {
 	RequestTTY           string // "auto", "no", "yes", "force"
 	RemoteCommand        string
 	SessionType          string   // "none" (-N), "subsystem" (-s), "default"
+	StdinNull            bool     // -n: stdin is /dev/null
 	SendEnv              []string // patterns
 	SetEnv               []string // NAME=value
 	EscapeChar           string   // one character, "^X" or "none"
 	ExitOnForwardFailure bool
 	Forwards             Forwards // LocalForward, RemoteForward, DynamicForward and their options
-	LogLevel             string   // upper case, "INFO" by default
+	LogLevel             string   // QUIET, FATAL, ERROR, INFO (the default), VERBOSE, DEBUG1, DEBUG2 or DEBUG3
 
 	// ControlPath is where ssh shares its connections, "" for nowhere, or where
 	// there was no ssh to ask. ControlMaster: an ssh that finds no connection there

@@ -72,7 +72,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add("host h\nhostname example.org\nuser me\nport 22\nidentityfile ~/.ssh/id\nlocalforward 1 [a]:2\nserveraliveinterval 15\n")
 	f.Add("hostname h\nuser u\nport 70000\nconnecttimeout none\nstreamlocalbindmask 0777\nforwardagent $X\naddkeystoagent confirm 5m\n")
 	f.Fuzz(func(t *testing.T, out string) {
-		c, err := newConfig(Options{Destination: "h"}, parseSettings([]byte(out)), Settings{})
+		c, err := newConfig(To("h"), parseSettings([]byte(out)), Settings{})
 		if err != nil {
 			return
 		}
@@ -130,7 +130,7 @@ func FuzzDestination(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		o := Options{Destination: text}
+		o := To(text)
 		user, host := o.userAndHost()
 		if o.checkNames() == nil {
 			require.NotRegexp(t, forShell, host)

@@ -57,7 +57,7 @@ func TestNewConfigReadsWhatSSHPrints(t *testing.T) {
 	home, err := homeDir()
 	require.NoError(t, err)
 	defaults := Settings{"macs": {"hmac-sha1"}}
-	c, err := newConfig(Options{Destination: "web"}, parseSettings([]byte(sampleG)), defaults)
+	c, err := newConfig(To("web"), parseSettings([]byte(sampleG)), defaults)
 	require.NoError(t, err)
 	require.Equal(t, &Config{
 		Destination: "web", OriginalHost: "web", Hostname: "10.0.0.1", Port: 2222, User: "bob",
@@ -81,7 +81,7 @@ func TestNewConfigRefuses(t *testing.T) {
 		"hostname h\nport 22", "hostname h\nuser u\nconnecttimeout soon", "hostname h\nuser u\nidentityfile %Z",
 		"hostname h\nuser u\nidentityfile ${GB_TEST_UNSET}", "hostname h\nuser u\nidentityfile ~nosuchuser0/x",
 	} {
-		_, err := newConfig(Options{Destination: "h"}, parseSettings([]byte(text)), nil)
+		_, err := newConfig(To("h"), parseSettings([]byte(text)), nil)
 		var bad *Error
 		require.ErrorAs(t, err, &bad, text)
 		require.NotEmpty(t, bad.Hint())
@@ -90,7 +90,7 @@ func TestNewConfigRefuses(t *testing.T) {
 
 func TestResolveRefusesDestinations(t *testing.T) {
 	for _, d := range []string{"", "-oProxyCommand=touch /tmp/x", "-h", "a b", "a\nb", "a\x00b", "a\x1bb"} {
-		_, err := Resolve(t.Context(), Options{Destination: d})
+		_, err := Resolve(t.Context(), To(d))
 		var bad *Error
 		require.ErrorAs(t, err, &bad, d)
 	}
@@ -109,10 +109,7 @@ Host web
   Ciphers aes256-ctr
   StrictHostKeyChecking off
 `), 0o600))
-	c, err := Resolve(t.Context(), Options{
-		Destination: "web", ConfigFile: file, Port: 23, AddressFamily: "inet",
-		Options: []string{"ConnectTimeout=7", "User second"}, JumpHosts: "jump", BatchMode: true,
-	})
+	c, err := Resolve(t.Context(), To("web", "-F", file, "-p", "23", "-4", "-o", "ConnectTimeout=7", "-o", "User second", "-J", "jump").Batch())
 	require.NoError(t, err)
 	require.Equal(t, "real.example", c.Hostname)
 	require.Equal(t, "web", c.OriginalHost)
@@ -130,7 +127,7 @@ Host web
 	require.Nil(t, c.MACs)
 	require.NotEmpty(t, c.HostKeyAlgorithms)
 
-	c, err = Resolve(t.Context(), Options{Destination: "ssh://me@other:77", ConfigFile: "none", Identities: []string{"/nonexistent/key"}})
+	c, err = Resolve(t.Context(), To("ssh://me@other:77", "-F", "none", "-i", "/nonexistent/key"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"other", "me"}, []string{c.OriginalHost, c.User})
 	require.Equal(t, 77, c.Port)
@@ -138,7 +135,7 @@ Host web
 	require.Len(t, c.Warnings, 1)
 	require.Contains(t, c.Warnings[0], "/nonexistent/key")
 
-	_, err = Resolve(t.Context(), Options{Destination: "web", ConfigFile: file, Options: []string{"Frobnicate=yes"}})
+	_, err = Resolve(t.Context(), To("web", "-F", file, "-o", "Frobnicate=yes"))
 	var bad *Error
 	require.ErrorAs(t, err, &bad)
 	require.Contains(t, err.Error(), "frobnicate")
@@ -169,15 +166,15 @@ Host *
   User late
 `), 0o600))
 	for _, o := range []Options{
-		{Destination: "web"},
-		{Destination: "alice@web", Port: 24},
-		{Destination: "ssh://alice@web:25"},
-		{Destination: "other", User: "u", Identities: []string{file}, AddressFamily: "inet6"},
-		{Destination: "web", Options: []string{"Port=26", "IdentitiesOnly yes", "Port=27"}, BatchMode: true},
-		{Destination: "web", ConfigFile: "none"},
+		To("web"),
+		To("alice@web", "-p", "24"),
+		To("ssh://alice@web:25"),
+		To("other", "-l", "u", "-i", file, "-6"),
+		To("web", "-o", "Port=26", "-o", "IdentitiesOnly yes", "-o", "Port=27").Batch(),
+		To("web", "-F", "none"),
 	} {
-		if o.ConfigFile == "" {
-			o.ConfigFile = file
+		if o.configFile() == "" {
+			o.Words = append([]string{"-F", file}, o.Words...)
 		}
 		want, err := resolveWithSSH(t.Context(), path, o)
 		require.NoError(t, err)
@@ -201,19 +198,19 @@ func TestFallbackRefusesWhatItCannotRead(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "config")
 		require.NoError(t, os.WriteFile(file, []byte(text+"\n"), 0o600))
-		_, err := resolveWithoutSSH(Options{Destination: "a", ConfigFile: file})
+		_, err := resolveWithoutSSH(To("a", "-F", file))
 		var bad *Error
 		require.ErrorAs(t, err, &bad, text)
 		require.Contains(t, bad.Hint(), "OpenSSH")
 
 		outer := filepath.Join(t.TempDir(), "outer")
 		require.NoError(t, os.WriteFile(outer, []byte("Include "+file+"\n"), 0o600))
-		_, err = resolveWithoutSSH(Options{Destination: "a", ConfigFile: outer})
+		_, err = resolveWithoutSSH(To("a", "-F", outer))
 		require.ErrorAs(t, err, &bad, text)
 	}
-	_, err := resolveWithoutSSH(Options{Destination: "a", ConfigFile: "/nonexistent"})
+	_, err := resolveWithoutSSH(To("a", "-F", "/nonexistent"))
 	require.Error(t, err)
-	_, err = resolveWithoutSSH(Options{Destination: "a", ConfigFile: "none", Options: []string{"x"}})
+	_, err = resolveWithoutSSH(To("a", "-F", "none", "-o", "x"))
 	require.Error(t, err)
 }
 
@@ -257,7 +254,7 @@ func TestControlPath(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "config")
 		require.NoError(t, os.WriteFile(file, []byte("Host dev\n HostName example.org\n User bob\n Port 2222\n "+test.lines+"\n"), 0o600))
-		config, err := Resolve(t.Context(), Options{Destination: "dev", ConfigFile: file, BatchMode: true, User: "bob", Port: 2222})
+		config, err := Resolve(t.Context(), To("dev", "-F", file, "-l", "bob", "-p", "2222").Batch())
 		require.NoError(t, err)
 		require.Equal(t, test.master, config.ControlMaster, test.lines)
 		require.Equal(t, test.persist, config.ControlPersist, test.lines)

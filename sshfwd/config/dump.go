@@ -1,6 +1,10 @@
 package config
 
-import "context"
+import (
+	"context"
+
+	"gpg-bridge/internal/realssh"
+)
 
 // Dump returns what the user's own ssh makes of the options: what `ssh -G` prints. It runs
 // the commands of `Match exec`, as ssh does. Errors are *Error, which wraps
@@ -9,7 +13,7 @@ func Dump(ctx context.Context, o Options) (Settings, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	path, err := findSSH()
+	path, err := realssh.Find()
 	if err != nil {
 		return nil, &Error{Problem: "there is no ssh to ask", Advice: "install OpenSSH's client", Err: err}
 	}

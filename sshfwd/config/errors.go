@@ -8,6 +8,10 @@ type Error struct {
 	Problem string
 	Advice  string
 	Err     error // may be nil
+
+	// Said is what ssh said of it, line by line and safe for a terminal; nil if it was not ssh
+	// that refused.
+	Said []string
 }
 
 func (e *Error) Error() string {

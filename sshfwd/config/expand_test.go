@@ -15,7 +15,7 @@ func TestIdentityFileTokens(t *testing.T) {
 		{"/k/%h/%n/%p/%r/%u/%%", ""}, {"/k/%C", ""}, {"%d/.ssh/id", ""}, {"/k/%i-%L-%l-%k", ""}, {"${GB_TEST_DIR}/id", ""}, {"~/.ssh/%r", ""},
 	} {
 		options := []string{"HostName=127.0.0.1", "Port=2222", "User=some.one", "IdentityFile=" + c.raw, "ControlPath=" + c.raw}
-		config, err := Resolve(t.Context(), Options{Destination: "alias", ConfigFile: "none", Options: options})
+		config, err := Resolve(t.Context(), To("alias", append([]string{"-F", "none"}, OptionFlags(options)...)...))
 		require.NoError(t, err, c.raw)
 		out, _, err := runSSH(t.Context(), env.Tool(t, "ssh"), []string{"-G", "-F", "none", "-o", options[0], "-o", options[1], "-o", options[2], "-o", options[4], "alias"})
 		require.NoError(t, err)

@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kevinburke/ssh_config"
 )
 
 // fallbackKeys are the keywords that are read where there is no ssh to ask, but for those
-// that may stand several times (resolveWithoutSSH).
+// of manyKeys.
 func fallbackKeys() []string {
 	return []string{
 		"hostname", "port", "user", "identityagent", "addkeystoagent", "forwardagent", "identitiesonly", "userknownhostsfile", "globalknownhostsfile",
@@ -23,10 +22,15 @@ func fallbackKeys() []string {
 		"numberofpasswordprompts", "batchmode", "connecttimeout", "serveraliveinterval", "serveralivecountmax",
 		"tcpkeepalive", "addressfamily", "bindaddress", "proxyjump", "proxycommand", "bindinterface",
 		"knownhostscommand", "revokedhostkeys", "connectionattempts", "proxyusefdpass",
-		"nohostauthenticationforlocalhost", "requesttty", "remotecommand", "sessiontype", "escapechar",
+		"nohostauthenticationforlocalhost", "requesttty", "remotecommand", "sessiontype", "stdinnull", "escapechar",
 		"exitonforwardfailure", "loglevel", "gatewayports", "streamlocalbindmask", "streamlocalbindunlink",
 		"clearallforwardings",
 	}
+}
+
+// manyKeys are the keywords that may stand several times.
+func manyKeys() []string {
+	return []string{"identityfile", "certificatefile", "sendenv", "setenv", "localforward", "remoteforward", "dynamicforward"}
 }
 
 // DefaultHostKeyAlgorithms are OpenSSH's algorithms for hosts' keys, in its order.
@@ -70,7 +74,7 @@ func systemConfigDir() string {
 // resolveWithoutSSH reads ssh_config itself: Host, Include and `Match all` only.
 // It refuses what it would not read as ssh does.
 func resolveWithoutSSH(o Options) (*Config, error) {
-	files, err := readConfigFiles(o.ConfigFile)
+	files, err := readConfigFiles(o.configFile())
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +92,7 @@ func resolveWithoutSSH(o Options) (*Config, error) {
 			s[key] = d
 		}
 	}
-	for _, key := range []string{"identityfile", "certificatefile", "sendenv", "setenv",
-		"localforward", "remoteforward", "dynamicforward"} {
+	for _, key := range manyKeys() {
 		s[key] = allValues(files, own, alias, key)
 	}
 	if len(s["identityfile"]) == 0 {
@@ -99,41 +102,6 @@ func resolveWithoutSSH(o Options) (*Config, error) {
 		return nil, err
 	}
 	return newConfig(o, s, defaults)
-}
-
-// settings are the flags as ssh_config keywords. Of several values the first one counts,
-// as for ssh.
-func (o Options) settings() (Settings, error) {
-	s := Settings{"host": {o.host()}}
-	add := func(key, value string) {
-		if value != "" {
-			s[key] = append(s[key], value)
-		}
-	}
-	if o.Port != 0 {
-		add("port", strconv.Itoa(o.Port))
-	}
-	add("user", o.User)
-	rest, isURI := strings.CutPrefix(o.Destination, "ssh://")
-	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		add("user", rest[:i])
-		rest = rest[i+1:]
-	}
-	if _, port, ok := strings.Cut(rest[strings.LastIndexByte(rest, ']')+1:], ":"); isURI && ok {
-		add("port", strings.TrimSuffix(port, "/"))
-	}
-	s["identityfile"] = o.Identities
-	s["localforward"], s["remoteforward"], s["dynamicforward"] = o.LocalForwards, o.RemoteForwards, o.DynamicForwards
-	add("proxyjump", o.JumpHosts)
-	add("addressfamily", o.AddressFamily)
-	for _, option := range o.Options {
-		i := strings.IndexAny(option, "= \t")
-		if i <= 0 {
-			return nil, &Error{Problem: fmt.Sprintf("bad option %q", option), Advice: "write -o Keyword=value"}
-		}
-		add(strings.ToLower(option[:i]), strings.Trim(option[i:], "= \t"))
-	}
-	return s, nil
 }
 
 func firstValues(files []*ssh_config.Config, own Settings, alias, key string) []string {

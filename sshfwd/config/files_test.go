@@ -41,9 +41,9 @@ func TestFilesOfAValue(t *testing.T) {
 		{value: "nothing here", want: []string{"nothing here"}, inDoubt: true},
 		{value: "none", want: nil},
 	} {
-		o := Options{Destination: "h", ConfigFile: "none"}
+		o := To("h", "-F", "none")
 		if c.written != "" {
-			o.Options = []string{"UserKnownHostsFile = " + c.written}
+			o = To("h", "-F", "none", "-o", "UserKnownHostsFile = "+c.written)
 		}
 		config := &Config{Hostname: "h"}
 		config.setFiles(o, Settings{"userknownhostsfile": {c.value}})
@@ -75,7 +75,7 @@ func TestFilesThatCannotBeToldApart(t *testing.T) {
 		file := filepath.Join(dir, "conf")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		config := &Config{Hostname: "h"}
-		config.setFiles(Options{Destination: "h", ConfigFile: file}, Settings{"userknownhostsfile": {"a b"}})
+		config.setFiles(To("h", "-F", file), Settings{"userknownhostsfile": {"a b"}})
 		require.Equal(t, inDoubt, config.KnownHostsInDoubt, text)
 	}
 }
@@ -92,7 +92,7 @@ func TestRevokedFilesInDoubt(t *testing.T) {
 		"d e": {"d e", "d", "e"}, "d  e": {"d", "e", "d "},
 	} {
 		config := &Config{Hostname: "h"}
-		config.setFiles(Options{Destination: "h", ConfigFile: "none"}, Settings{"revokedhostkeys": {value}})
+		config.setFiles(To("h", "-F", "none"), Settings{"revokedhostkeys": {value}})
 		require.Equal(t, want, config.RevokedHostKeys, value)
 		require.False(t, config.KnownHostsInDoubt)
 	}

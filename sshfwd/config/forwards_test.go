@@ -56,16 +56,21 @@ func TestParseForward(t *testing.T) {
 // What ssh -G makes of the flags is what we make of them without ssh.
 func TestForwardsAsSSHReadsThem(t *testing.T) {
 	env.Tool(t, "ssh")
-	options := Options{
-		Destination: "h", ConfigFile: "none",
-		LocalForwards: []string{
+	var flags []string
+	for flag, specs := range map[string][]string{
+		"-L": {
 			"8080:localhost:80", "/tmp/a:/tmp/b", "8081:/tmp/b", "*:82:[::1]:82", ":83:x:83", "/tmp/c:h:9",
 			"127.0.0.1:84:h:1", "localhost:85:/tmp/d", "[::1]:86:h:1",
 		},
-		RemoteForwards:  []string{"90:h:91", "99", "/tmp/r:/tmp/l", "0:h:3", "*:92:h:1", "/tmp/s:h:5", "addr:93"},
-		DynamicForwards: []string{"1080", "[::1]:1081", ":1082", "*:1083"},
-		Options:         []string{"GatewayPorts=yes", "StreamLocalBindMask=0117", "StreamLocalBindUnlink=yes"},
+		"-R": {"90:h:91", "99", "/tmp/r:/tmp/l", "0:h:3", "*:92:h:1", "/tmp/s:h:5", "addr:93"},
+		"-D": {"1080", "[::1]:1081", ":1082", "*:1083"},
+		"-o": {"GatewayPorts=yes", "StreamLocalBindMask=0117", "StreamLocalBindUnlink=yes"},
+	} {
+		for _, spec := range specs {
+			flags = append(flags, flag, spec)
+		}
 	}
+	options := To("h", append(flags, "-F", "none")...)
 	asked, err := Resolve(t.Context(), options)
 	require.NoError(t, err)
 	alone, err := resolveWithoutSSH(options)
@@ -75,7 +80,7 @@ func TestForwardsAsSSHReadsThem(t *testing.T) {
 	require.Len(t, asked.Forwards.Dynamic, 4)
 	require.Equal(t, "-rw-rw----", (0o666 &^ asked.Forwards.StreamLocalBindMask).String())
 
-	options.Options = []string{"ClearAllForwardings=yes"}
+	options = To("h", append(flags, "-F", "none", "-o", "ClearAllForwardings=yes")...)
 	for _, resolve := range []func() (*Config, error){
 		func() (*Config, error) { return Resolve(t.Context(), options) },
 		func() (*Config, error) { return resolveWithoutSSH(options) },

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -16,7 +17,26 @@ func (c *Config) JumpOptions() (Options, error) {
 			Advice:  "write ProxyJump as [user@]host[:port], with commas between several",
 		}
 	}
-	return Options{Destination: host, User: user, Port: port, JumpHosts: before, ConfigFile: c.ConfigFile, BatchMode: c.BatchMode, Detached: c.Detached}, nil
+	o := To(host, c.jumpFlags(user, port, before)...)
+	o.BatchMode, o.Detached = c.BatchMode, c.Detached
+	return o, nil
+}
+
+// jumpFlags are the flags with which ssh runs another ssh for a jump host (ssh.c).
+func (c *Config) jumpFlags(user string, port int, before string) (flags []string) {
+	if user != "" {
+		flags = append(flags, "-l", user)
+	}
+	if port != 0 {
+		flags = append(flags, "-p", strconv.Itoa(port))
+	}
+	if before != "" {
+		flags = append(flags, "-J", before)
+	}
+	if c.ConfigFile != "" {
+		flags = append(flags, "-F", c.ConfigFile)
+	}
+	return flags
 }
 
 // cutLast cuts at the last separator; without one all of s is after.

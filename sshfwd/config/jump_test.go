@@ -40,7 +40,7 @@ func TestJumpOptions(t *testing.T) {
 	c := &Config{ProxyJump: "one,ssh://u@two:3,me@three:4", ConfigFile: "/f", BatchMode: true}
 	o, err := c.JumpOptions()
 	require.NoError(t, err)
-	require.Equal(t, Options{Destination: "three", User: "me", Port: 4, JumpHosts: "one,ssh://u@two:3", ConfigFile: "/f", BatchMode: true}, o)
+	require.Equal(t, To("three", "-l", "me", "-p", "4", "-J", "one,ssh://u@two:3", "-F", "/f").Batch(), o)
 	for _, bad := range []string{"a b", "-oProxyCommand=x", "$(x)", "a;b@host", "host:x", ","} {
 		_, err := (&Config{ProxyJump: bad}).JumpOptions()
 		var config *Error

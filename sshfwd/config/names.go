@@ -61,7 +61,7 @@ func (o Options) checkNames() error {
 			Advice:  "check where the name comes from; a name in ssh_config may stand for an odd address",
 		}
 	}
-	for _, name := range append(o.usersInOptions(), o.User, user) {
+	for _, name := range append(o.users(), user) {
 		if !validUser(name) {
 			return &Error{
 				Problem: fmt.Sprintf("the user name %q has characters that mean something to a shell", name),
@@ -72,10 +72,11 @@ func (o Options) checkNames() error {
 	return nil
 }
 
-// usersInOptions are the values of -o User.
-func (o Options) usersInOptions() []string {
-	var users []string
-	for _, option := range o.Options {
+// users are the values of -l and of -o User.
+func (o Options) users() []string {
+	line := o.line()
+	users := line.Values('l')
+	for _, option := range line.Values('o') {
 		option = strings.TrimSpace(option)
 		if i := strings.IndexAny(option, "= \t"); i > 0 && strings.EqualFold(option[:i], "user") {
 			users = append(users, strings.Trim(option[i:], "= \t\""))

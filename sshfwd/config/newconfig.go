@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gpg-bridge/internal/sshflags"
 	"gpg-bridge/internal/usertext"
 )
 
@@ -14,7 +15,7 @@ import (
 // those of an ssh without any configuration.
 func newConfig(o Options, s, defaults Settings) (*Config, error) {
 	c := &Config{
-		Destination: o.Destination, ConfigFile: o.ConfigFile, Detached: o.Detached,
+		Destination: o.Destination, ConfigFile: o.configFile(), Detached: o.Detached,
 		BatchMode: o.BatchMode || s.On("batchmode", false),
 		Ignored:   s.ignored(defaults),
 	}
@@ -23,7 +24,7 @@ func newConfig(o Options, s, defaults Settings) (*Config, error) {
 	c.setHostKeys(s)
 	c.setAlgorithms(s, defaults)
 	c.setLogin(s, defaults)
-	c.setSession(s)
+	c.setSession(o, s)
 	c.setControl(s)
 	if err := c.setForwards(s); err != nil {
 		return nil, err
@@ -88,12 +89,38 @@ func (c *Config) setLogin(s, defaults Settings) {
 	c.KbdInteractiveAuthentication = s.On("kbdinteractiveauthentication", s.On("challengeresponseauthentication", true))
 }
 
-func (c *Config) setSession(s Settings) {
+func (c *Config) setSession(o Options, s Settings) {
 	c.RequestTTY, c.RemoteCommand, c.SessionType = requestTTY(s.get("requesttty")), s.Text("remotecommand"), s.get("sessiontype")
+	c.StdinNull = s.On("stdinnull", false)
+	if c.SessionType == "" { // ssh before 8.7 prints neither, and has the flags only
+		c.setSessionByFlags(o.line())
+	}
 	c.SendEnv, c.SetEnv = s["sendenv"], s["setenv"]
 	c.EscapeChar = strings.TrimPrefix(s.get("escapechar"), `\`)
 	c.ExitOnForwardFailure = s.On("exitonforwardfailure", false)
-	c.LogLevel = s.get("loglevel")
+	c.LogLevel = logLevel(s.get("loglevel"))
+}
+
+func (c *Config) setSessionByFlags(line sshflags.Line) {
+	c.SessionType = "default"
+	switch {
+	case line.Has('N'):
+		c.SessionType = "none"
+	case line.Has('s'):
+		c.SessionType = "subsystem"
+	}
+	c.StdinNull = line.Has('n') || line.Has('f')
+}
+
+// logLevel gives two levels the names that ssh_config has for them: ssh -G prints others.
+func logLevel(v string) string {
+	switch v = strings.ToUpper(v); v {
+	case "SILENT":
+		return "QUIET"
+	case "DEBUG":
+		return "DEBUG1"
+	}
+	return v
 }
 
 func (c *Config) setNumbers(s Settings) error {

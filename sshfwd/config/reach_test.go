@@ -12,7 +12,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		"ciphers ", "macs ", "kexalgorithms ", "hostkeyalgorithms ", "pubkeyacceptedalgorithms ", "casignaturealgorithms ",
 		"refuseconnection not today", "proxyjump a\nproxycommand b", "connectionattempts many",
 	} {
-		_, err := newConfig(Options{Destination: "h"}, parseSettings([]byte(base+text)), nil)
+		_, err := newConfig(To("h"), parseSettings([]byte(base+text)), nil)
 		var bad *Error
 		require.ErrorAs(t, err, &bad, text)
 		require.NotEmpty(t, bad.Hint())
@@ -20,10 +20,10 @@ func TestRefusedConfigurations(t *testing.T) {
 }
 
 func TestIgnoredSettingsAreNamed(t *testing.T) {
-	c, err := Resolve(t.Context(), Options{Destination: "h", ConfigFile: "none", Options: []string{"Compression=yes", "ControlMaster=auto", "ForwardX11=yes", "Tunnel=no"}})
+	c, err := Resolve(t.Context(), To("h", "-F", "none", "-o", "Compression=yes", "-o", "ControlMaster=auto", "-o", "ForwardX11=yes", "-o", "Tunnel=no"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"compression yes", "controlmaster auto", "forwardx11 yes"}, c.Ignored)
-	c, err = Resolve(t.Context(), Options{Destination: "h", ConfigFile: "none"})
+	c, err = Resolve(t.Context(), To("h", "-F", "none"))
 	require.NoError(t, err)
 	require.Empty(t, c.Ignored)
 }

@@ -7,40 +7,51 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
+	"gpg-bridge/internal/realssh"
+	"gpg-bridge/internal/sshflags"
 	"gpg-bridge/internal/usertext"
 )
 
-// Options are what the user gave on the command line; the names are those of
-// ssh(1)'s flags. The zero value of a field leaves the matter to ssh_config.
+// Options say what ssh is asked about. [To] makes them of a destination.
 type Options struct {
-	Destination   string   // [user@]host or ssh://[user@]host[:port]
-	Port          int      // -p
-	User          string   // -l
-	Identities    []string // -i, in order
-	ConfigFile    string   // -F; "none" for no file at all
-	Options       []string // -o, each "Keyword=value" or "Keyword value"
-	JumpHosts     string   // -J
-	AddressFamily string   // "inet" for -4, "inet6" for -6
-	BatchMode     bool     // nothing may be asked
+	Destination string // [user@]host or ssh://[user@]host[:port], for messages; it is among Words, too
+
+	// Words are flags of ssh(1) and the destination, in the user's order: ssh takes the first
+	// of several values for some settings and the last for others. None of them makes ssh talk
+	// (see sshflags.Line.Asking), and there is no flag after them.
+	Words   []string
+	Command string // the command to run, "" for a shell: a Match can depend on it
+
+	BatchMode bool // nothing may be asked, whatever Words and ssh_config say
 
 	// Detached: this process does not run in its user's current directory. Dial then
 	// refuses what depends on it.
 	Detached bool
+}
 
-	Command   string // the command to run, "" for a shell: a Match can depend on it
-	Subsystem bool   // -s: Command is a subsystem's name
+// To returns the Options for a destination and flags of ssh, one or two words each.
+func To(destination string, flags ...string) Options {
+	return Options{Destination: destination, Words: append(slices.Clip(flags), "--", destination)}
+}
 
-	LocalForwards   []string // -L
-	RemoteForwards  []string // -R
-	DynamicForwards []string // -D
+// Batch returns the Options with BatchMode.
+func (o Options) Batch() Options {
+	o.BatchMode = true
+	return o
+}
+
+// OptionFlags returns options of ssh_config, each "Keyword=value" or "Keyword value", as flags.
+func OptionFlags(options []string) (flags []string) {
+	for _, option := range options {
+		flags = append(flags, "-o", option)
+	}
+	return flags
 }
 
 // Resolve returns the configuration that the user's own ssh would connect with:
@@ -52,7 +63,7 @@ func Resolve(ctx context.Context, o Options) (*Config, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	path, err := findSSH()
+	path, err := realssh.Find()
 	if err != nil {
 		return resolveWithoutSSH(o)
 	}
@@ -61,72 +72,41 @@ func Resolve(ctx context.Context, o Options) (*Config, error) {
 
 func (o Options) check() error {
 	bad := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
-	switch {
-	case o.Destination == "" || strings.HasPrefix(o.Destination, "-") || strings.ContainsFunc(o.Destination, bad):
+	if o.Destination == "" || strings.HasPrefix(o.Destination, "-") || strings.ContainsFunc(o.Destination, bad) {
 		return &Error{
 			Problem: fmt.Sprintf("%q is not a destination", o.Destination),
 			Advice:  "name a host: [user@]host or ssh://[user@]host[:port]",
 		}
-	case o.Port < 0 || o.Port > 65535:
-		return &Error{Problem: fmt.Sprintf("bad port %d", o.Port), Advice: "a port is a number from 1 to 65535"}
+	}
+	line, err := sshflags.Parse(o.Words, nil)
+	if err == nil && line.Destination != o.Destination {
+		err = fmt.Errorf("%q is not the destination %q", line.Destination, o.Destination)
+	}
+	if err != nil {
+		return &Error{Problem: "bad arguments for ssh", Advice: "see ssh(1)", Err: err}
 	}
 	return o.checkNames()
 }
 
-// findSSH prefers, on Windows, the system's ssh to the one that Git brings along, which
-// uses MSYS paths.
-func findSSH() (string, error) {
-	if root := os.Getenv("SystemRoot"); runtime.GOOS == "windows" && root != "" {
-		system := filepath.Join(root, "System32", "OpenSSH", "ssh.exe")
-		if _, err := os.Stat(system); err == nil {
-			return system, nil
-		}
-	}
-	return exec.LookPath("ssh")
+// line are the words, taken apart; check has seen that they can be.
+func (o Options) line() sshflags.Line {
+	line, _ := sshflags.Parse(o.Words, nil)
+	return line
 }
 
-// Arguments are the arguments of `ssh -G` for these options. The destination stands after
-// `--` and is never taken for a flag.
+// configFile is the file of -F, "none" for no file at all, or "".
+func (o Options) configFile() string {
+	line := o.line()
+	return line.Last('F')
+}
+
+// Arguments are the arguments of `ssh -G` for these options.
 func (o Options) Arguments() []string {
 	args := []string{"-G"}
-	add := func(flag, value string) {
-		if value != "" {
-			args = append(args, flag, value)
-		}
-	}
-	add("-F", o.ConfigFile)
-	if o.Port != 0 {
-		add("-p", strconv.Itoa(o.Port))
-	}
-	add("-l", o.User)
-	for _, file := range o.Identities {
-		add("-i", file)
-	}
-	add("-J", o.JumpHosts)
-	switch o.AddressFamily {
-	case "inet":
-		args = append(args, "-4")
-	case "inet6":
-		args = append(args, "-6")
-	}
-	for _, option := range o.Options {
-		add("-o", option)
-	}
-	for _, list := range []struct {
-		flag  string
-		specs []string
-	}{{"-L", o.LocalForwards}, {"-R", o.RemoteForwards}, {"-D", o.DynamicForwards}} {
-		for _, spec := range list.specs { // ssh itself refuses an empty one
-			args = append(args, list.flag, spec)
-		}
-	}
 	if o.BatchMode {
-		add("-o", "BatchMode=yes")
+		args = append(args, "-oBatchMode=yes") // ssh takes the first one
 	}
-	if o.Subsystem {
-		args = append(args, "-s")
-	}
-	args = append(args, "--", o.Destination)
+	args = append(args, o.Words...)
 	if o.Command != "" {
 		args = append(args, o.Command)
 	}
@@ -171,6 +151,7 @@ func sshFailed(ctx context.Context, o Options, said []string, err error) error {
 		Problem: fmt.Sprintf("ssh does not accept the configuration for %q", o.Destination),
 		Advice:  "correct it until `ssh -G` with the same arguments succeeds",
 		Err:     err,
+		Said:    said,
 	}
 }
 
@@ -183,7 +164,7 @@ func runSSH(ctx context.Context, path string, args []string) (out []byte, said [
 	cmd.WaitDelay = 2 * time.Second
 	err = cmd.Run()
 	for line := range strings.Lines(stderr.String()) {
-		line = strings.TrimSpace(line)
+		line = strings.TrimRightFunc(line, unicode.IsSpace)
 		if line != "" && !strings.HasPrefix(line, "Pseudo-terminal will not be allocated") {
 			said = append(said, usertext.Line(line))
 		}

@@ -31,7 +31,8 @@ type userLine struct {
 // filesOf returns the files that the user named for a keyword, for which ssh -G has
 // printed value; nil if that cannot be told.
 func (w *userLines) filesOf(c *Config, key, value string) []string {
-	for _, option := range w.options.Options { // the first -o counts, and comes before all files
+	line := w.options.line()
+	for _, option := range line.Values('o') { // the first -o counts, and comes before all files
 		keyword, _, words, err := SplitLine(option)
 		if err != nil {
 			return nil
@@ -42,11 +43,11 @@ func (w *userLines) filesOf(c *Config, key, value string) []string {
 	}
 	w.readOnce()
 	found := c.filesIfPrinted(defaultFiles(key), value)
-	for _, line := range w.lines {
-		if line.keyword != key {
+	for _, written := range w.lines {
+		if written.keyword != key {
 			continue
 		}
-		files := c.filesIfPrinted(line.words, value)
+		files := c.filesIfPrinted(written.words, value)
 		if files == nil {
 			continue
 		}
@@ -98,7 +99,7 @@ func (w *userLines) readOnce() {
 	}
 	w.read = true
 	home, err := homeDir()
-	switch file := w.options.ConfigFile; {
+	switch file := w.options.configFile(); {
 	case strings.EqualFold(file, "none"):
 	case file != "":
 		w.readFile(file, 0)

@@ -42,7 +42,7 @@ func toFake(t *testing.T, srv *fakesshd.Server) *sshfwd.Client {
 // connect connects to the `Host host` of an ssh_config.
 func connect(t *testing.T, file string) *sshfwd.Client {
 	t.Helper()
-	host, err := config.Resolve(t.Context(), config.Options{Destination: "host", ConfigFile: file, BatchMode: true})
+	host, err := config.Resolve(t.Context(), config.To("host", "-F", file).Batch())
 	require.NoError(t, err)
 	client, err := sshfwd.Dial(bounded(t), host, sshfwd.DialOptions{Log: env.QuietLog()})
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ const (
 // environment, and answers questions until in ends. When the bridge serves, it sends the first
 // answer without a question.
 func serve(ctx context.Context, file string, in io.Reader, out io.Writer) (err error) {
-	resolved, err := config.Resolve(ctx, config.Options{Destination: "host", ConfigFile: file, BatchMode: true})
+	resolved, err := config.Resolve(ctx, config.To("host", "-F", file).Batch())
 	if err != nil {
 		return err
 	}
