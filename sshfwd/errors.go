@@ -59,7 +59,7 @@ func (e *DialError) Hint() string {
 type HandshakeError struct {
 	Host string
 	Port int
-	Err  error // ErrNoAnswer if the time was up
+	Err  error // ErrNoAnswer if the time was up; may be an *AlgorithmError
 }
 
 func (e *HandshakeError) Error() string {
@@ -73,6 +73,9 @@ func (e *HandshakeError) Unwrap() error { return e.Err }
 func (e *HandshakeError) Hint() string {
 	if errors.Is(e.Err, ErrNoAnswer) {
 		return "something accepts connections there but does not speak SSH in time; check the port, or raise ConnectTimeout"
+	}
+	if hint := usertext.Hint(e.Err); hint != "" {
+		return hint
 	}
 	return "try `ssh -v` with the same arguments: it shows at which step the two sides part"
 }

@@ -3,7 +3,6 @@ package sshfwd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -111,6 +110,7 @@ func (h *handshake) explain(err error) error {
 		if inner := errors.Unwrap(err); inner != nil { // "ssh: handshake failed: "
 			err = inner
 		}
+		err = algorithmError(h.config, err)
 	}
 	if h.auth.HasStarted() {
 		return h.auth.Denied(err)
@@ -119,53 +119,25 @@ func (h *handshake) explain(err error) error {
 }
 
 func (h *handshake) clientConfig() (*ssh.ClientConfig, error) {
-	secure, insecure := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
 	client := &ssh.ClientConfig{
-		User: h.config.User, AuthCallback: h.auth.Next,
+		User: h.config.User, AuthCallback: h.authenticate,
 		HostKeyCallback: h.checkHostKey, BannerCallback: h.showBanner,
 	}
-	hostKeys := h.config.HostKeyAlgorithms
-	if hostKeys == nil {
-		hostKeys = config.DefaultHostKeyAlgorithms()
-	}
-	for _, l := range []struct {
-		name  string
-		want  []string
-		known []string
-		to    *[]string
-	}{
-		{"KexAlgorithms", h.config.KexAlgorithms, slices.Concat(secure.KeyExchanges, insecure.KeyExchanges), &client.KeyExchanges},
-		{"Ciphers", h.config.Ciphers, slices.Concat(secure.Ciphers, insecure.Ciphers), &client.Ciphers},
-		{"MACs", h.config.MACs, slices.Concat(secure.MACs, insecure.MACs), &client.MACs},
-		{"HostKeyAlgorithms", hostKeys, slices.Concat(secure.HostKeys, insecure.HostKeys), &client.HostKeyAlgorithms},
-	} {
-		list, err := restrict(l.name, l.want, l.known)
-		if err != nil {
-			return nil, err
-		}
-		*l.to = list
+	if err := propose(client, h.config); err != nil {
+		return nil, err
 	}
 	var err error
 	client.HostKeyAlgorithms, err = h.policy.Order(client.HostKeyAlgorithms)
 	return client, err
 }
 
-// restrict drops the names that x/crypto does not know. nil stays nil, which means
-// x/crypto's own choice.
-func restrict(option string, want, known []string) ([]string, error) {
-	var list []string
-	for _, name := range want {
-		if slices.Contains(known, name) {
-			list = append(list, name)
-		}
+// authenticate is called when the key exchange is over, for each attempt to log in.
+func (h *handshake) authenticate(server *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
+	if a := server.Algorithms; !h.auth.HasStarted() {
+		h.log.Debug("algorithms", "kex", a.KeyExchange, "hostkey", a.HostKey, "cipher", a.Write.Cipher, "mac", a.Write.MAC,
+			"read_cipher", a.Read.Cipher, "read_mac", a.Read.MAC)
 	}
-	if len(list) == 0 && len(want) > 0 {
-		return nil, &config.Error{
-			Problem: fmt.Sprintf("none of the %s in the configuration is supported", option),
-			Advice:  fmt.Sprintf("add one of them for this host: %v", known),
-		}
-	}
-	return list, nil
+	return h.auth.Next(server)
 }
 
 func (h *handshake) checkHostKey(host string, remote net.Addr, key ssh.PublicKey) error {

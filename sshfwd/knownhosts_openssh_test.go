@@ -101,6 +101,10 @@ var knownHostsCases = []knownHostsCase{
 	{name: "global file", text: "[127.0.0.1]:{PORT} {ED25519}", options: []string{"UserKnownHostsFile=none", "GlobalKnownHostsFile={FILE}"}, want: "ok"},
 	{name: "missing file", text: "[127.0.0.1]:{PORT} {ED25519}", options: []string{"UserKnownHostsFile=/nonexistent"}, want: "unknown"},
 	{name: "host key algorithms of the user's", text: "[127.0.0.1]:{PORT} {ED25519}", options: []string{"HostKeyAlgorithms=rsa-sha2-512"}, want: "changed"},
+	{name: "host key algorithms in the user's order", text: "[127.0.0.1]:{PORT} {RSA}", options: []string{"HostKeyAlgorithms=ssh-ed25519,rsa-sha2-512"}, want: "changed"},
+	{name: "host key algorithms with hat", text: "[127.0.0.1]:{PORT} {RSA}", options: []string{"HostKeyAlgorithms=^ecdsa-sha2-nistp256"}, want: "changed"},
+	{name: "host key algorithms with plus", text: "[127.0.0.1]:{PORT} {RSA}", options: []string{"HostKeyAlgorithms=+ssh-rsa"}, want: "ok"},
+	{name: "host key algorithms with minus", text: "[127.0.0.1]:{PORT} {RSA}", options: []string{"HostKeyAlgorithms=-ecdsa*"}, want: "ok"},
 	{name: "RSA too small for the user", text: "[127.0.0.1]:{PORT} {RSA}", options: []string{"HostKeyAlgorithms=rsa-sha2-512", "RequiredRSASize=4096"}, want: "weak"},
 }
 

@@ -41,11 +41,12 @@ type Config struct {
 	CheckHostIP                      bool
 	NoHostAuthenticationForLocalhost bool
 
-	// HostKeyAlgorithms, CASignatureAlgorithms and PubkeyAcceptedAlgorithms are
-	// ssh's lists, the user's or the default. KexAlgorithms, Ciphers and MACs
-	// are nil unless the user set them. Any of them may hold names that
-	// golang.org/x/crypto does not know.
+	// The lists of algorithms are ssh's, the user's or the default, in the order of
+	// preference. Any of them may hold names that golang.org/x/crypto does not know; nil
+	// stands for DefaultAlgorithms. HostKeyAlgorithmsOrdered: what is known of the host
+	// does not change the order of its list.
 	HostKeyAlgorithms        []string
+	HostKeyAlgorithmsOrdered bool
 	CASignatureAlgorithms    []string
 	PubkeyAcceptedAlgorithms []string
 	KexAlgorithms            []string

@@ -56,7 +56,7 @@ remotecommand uptime
 func TestNewConfigReadsWhatSSHPrints(t *testing.T) {
 	home, err := homeDir()
 	require.NoError(t, err)
-	defaults := Settings{"macs": {"hmac-sha1"}}
+	defaults := Settings{"macs": {"hmac-sha1"}, "hostkeyalgorithms": {"rsa-sha2-512,ssh-ed25519"}}
 	c, err := newConfig(To("web"), parseSettings([]byte(sampleG)), defaults)
 	require.NoError(t, err)
 	require.Equal(t, &Config{
@@ -65,7 +65,8 @@ func TestNewConfigReadsWhatSSHPrints(t *testing.T) {
 		IdentityAgent: "none", IdentitiesOnly: true,
 		UserKnownHostsFiles: []string{"/dev/null", "/nonexistent"}, HostKeyAlias: "backend",
 		StrictHostKeyChecking: StrictAcceptNew, HashKnownHosts: true, RequiredRSASize: 1024,
-		HostKeyAlgorithms: []string{"ssh-ed25519", "rsa-sha2-512"}, Ciphers: []string{"aes128-ctr", "aes256-ctr"},
+		HostKeyAlgorithms: []string{"ssh-ed25519", "rsa-sha2-512"}, Ciphers: []string{"aes128-ctr", "aes256-ctr"}, MACs: []string{"hmac-sha1"},
+		HostKeyAlgorithmsOrdered: true,
 		PreferredAuthentications: []string{"password", "publickey"}, PubkeyAuthentication: true,
 		NumberOfPasswordPrompts: 1, BatchMode: true, ConnectTimeout: 3 * time.Second,
 		ServerAliveInterval: 15 * time.Second, ServerAliveCountMax: 5, AddressFamily: "inet6", ConnectionAttempts: 1,
@@ -123,8 +124,8 @@ Host web
 	require.False(t, c.IdentitiesAreDefaults)
 	require.True(t, c.BatchMode)
 	require.Equal(t, []string{"aes256-ctr"}, c.Ciphers)
-	require.Nil(t, c.KexAlgorithms)
-	require.Nil(t, c.MACs)
+	require.Contains(t, c.KexAlgorithms, "curve25519-sha256")
+	require.Contains(t, c.MACs, "hmac-sha2-256")
 	require.NotEmpty(t, c.HostKeyAlgorithms)
 
 	c, err = Resolve(t.Context(), To("ssh://me@other:77", "-F", "none", "-i", "/nonexistent/key"))
@@ -182,6 +183,10 @@ Host *
 		require.NoError(t, err)
 		// What differs by version or distribution.
 		want.GlobalKnownHostsFiles, got.GlobalKnownHostsFiles = nil, nil
+		want.KexAlgorithms, got.KexAlgorithms = nil, nil
+		if len(want.Ciphers) > 2 { // the default
+			want.Ciphers, got.Ciphers = nil, nil
+		}
 		if want.IdentitiesAreDefaults {
 			want.IdentityFiles, got.IdentityFiles = nil, nil
 		}

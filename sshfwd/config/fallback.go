@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,35 +34,18 @@ func manyKeys() []string {
 	return []string{"identityfile", "certificatefile", "sendenv", "setenv", "localforward", "remoteforward", "dynamicforward"}
 }
 
-// DefaultHostKeyAlgorithms are OpenSSH's algorithms for hosts' keys, in its order.
-func DefaultHostKeyAlgorithms() []string {
-	return splitCommas(fallbackDefaults().get("hostkeyalgorithms"))
-}
-
-// DefaultPubkeyAlgorithms are OpenSSH's algorithms for users' keys, in its order.
-func DefaultPubkeyAlgorithms() []string {
-	return splitCommas(fallbackDefaults().get("pubkeyacceptedalgorithms"))
-}
-
 // fallbackDefaults are OpenSSH's defaults, where newConfig has none of its own
-// (readconf.c, fill_default_options; myproposal.h for the algorithms).
+// (readconf.c, fill_default_options).
 func fallbackDefaults() Settings {
-	algorithms := "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521," +
-		"sk-ssh-ed25519@openssh.com,sk-ecdsa-sha2-nistp256@openssh.com,rsa-sha2-512,rsa-sha2-256"
-	certs := "ssh-ed25519-cert-v01@openssh.com,ecdsa-sha2-nistp256-cert-v01@openssh.com," +
-		"ecdsa-sha2-nistp384-cert-v01@openssh.com,ecdsa-sha2-nistp521-cert-v01@openssh.com," +
-		"sk-ssh-ed25519-cert-v01@openssh.com,sk-ecdsa-sha2-nistp256-cert-v01@openssh.com," +
-		"rsa-sha2-512-cert-v01@openssh.com,rsa-sha2-256-cert-v01@openssh.com,"
-	return Settings{
+	s := Settings{
 		"identityfile": {"~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ecdsa_sk", "~/.ssh/id_ed25519",
 			"~/.ssh/id_ed25519_sk"},
-		"userknownhostsfile":       {"~/.ssh/known_hosts ~/.ssh/known_hosts2"},
-		"globalknownhostsfile":     {filepath.Join(systemConfigDir(), "ssh_known_hosts")},
-		"hostkeyalgorithms":        {certs + algorithms},
-		"casignaturealgorithms":    {algorithms},
-		"pubkeyacceptedalgorithms": {certs + algorithms},
-		"addressfamily":            {"any"}, "sessiontype": {"default"}, "escapechar": {"~"}, "loglevel": {"INFO"},
+		"userknownhostsfile":   {"~/.ssh/known_hosts ~/.ssh/known_hosts2"},
+		"globalknownhostsfile": {filepath.Join(systemConfigDir(), "ssh_known_hosts")},
+		"addressfamily":        {"any"}, "sessiontype": {"default"}, "escapechar": {"~"}, "loglevel": {"INFO"},
 	}
+	maps.Copy(s, defaultAlgorithms())
+	return s
 }
 
 func systemConfigDir() string {
@@ -140,9 +124,8 @@ func (s Settings) complete(alias string) error {
 		}
 		s["user"] = []string{name}
 	}
-	for _, key := range []string{"hostkeyalgorithms", "casignaturealgorithms", "pubkeyacceptedalgorithms",
-		"kexalgorithms", "ciphers", "macs", "identityagent", "remotecommand", "userknownhostsfile", "globalknownhostsfile",
-		"revokedhostkeys"} {
+	for _, key := range append(algorithmKeys(), "identityagent", "remotecommand", "userknownhostsfile", "globalknownhostsfile",
+		"revokedhostkeys") {
 		if v := s.get(key); v != "" && (strings.ContainsAny(v[:1], "+-^") || strings.Contains(v, "%")) {
 			return &Error{
 				Problem: fmt.Sprintf("cannot understand %s %q without ssh", key, v),

@@ -22,7 +22,7 @@ func newConfig(o Options, s, defaults Settings) (*Config, error) {
 	c.setHost(o, s)
 	c.setRoute(s)
 	c.setHostKeys(s)
-	c.setAlgorithms(s, defaults)
+	c.setAlgorithms(o, s, defaults)
 	c.setLogin(s, defaults)
 	c.setSession(o, s)
 	c.setControl(s)
@@ -62,22 +62,6 @@ func (c *Config) setHostKeys(s Settings) {
 	c.CheckHostIP = s.On("checkhostip", false)
 	c.KnownHostsCommand = s.Text("knownhostscommand")
 	c.NoHostAuthenticationForLocalhost = s.On("nohostauthenticationforlocalhost", false)
-}
-
-func (c *Config) setAlgorithms(s, defaults Settings) {
-	c.HostKeyAlgorithms = s.list("hostkeyalgorithms")
-	c.CASignatureAlgorithms = s.list("casignaturealgorithms")
-	c.PubkeyAcceptedAlgorithms = s.list("pubkeyacceptedalgorithms")
-	if c.PubkeyAcceptedAlgorithms == nil { // its name before ssh 8.5
-		c.PubkeyAcceptedAlgorithms = s.list("pubkeyacceptedkeytypes")
-	}
-	own := func(key string) []string {
-		if s.get(key) == defaults.get(key) {
-			return nil
-		}
-		return s.list(key)
-	}
-	c.KexAlgorithms, c.Ciphers, c.MACs = own("kexalgorithms"), own("ciphers"), own("macs")
 }
 
 func (c *Config) setLogin(s, defaults Settings) {
@@ -215,17 +199,6 @@ func (c *Config) check(s Settings) error {
 		return &Error{
 			Problem: fmt.Sprintf("no host, user or port for %q", c.Destination),
 			Advice:  "see what `ssh -G` prints with the same arguments",
-		}
-	}
-	return nil
-}
-
-// checkLists refuses a list of algorithms that the configuration has emptied:
-// it must not pass for one that was never set.
-func (s Settings) checkLists() error {
-	for _, key := range []string{"hostkeyalgorithms", "casignaturealgorithms", "pubkeyacceptedalgorithms", "kexalgorithms", "ciphers", "macs"} {
-		if len(s[key]) > 0 && s[key][0] == "" {
-			return &Error{Problem: "the configuration leaves nothing in " + key, Advice: "correct the list in ssh_config"}
 		}
 	}
 	return nil

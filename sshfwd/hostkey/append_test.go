@@ -96,7 +96,7 @@ func TestHostKeyPolicyOnRekey(t *testing.T) {
 }
 
 func TestHostKeyOrder(t *testing.T) {
-	all := config.DefaultHostKeyAlgorithms()
+	all := config.DefaultAlgorithms("hostkeyalgorithms")
 	rsaLine := func(marker string) []knownHostsLine {
 		signer, err := ssh.ParsePrivateKey([]byte(readKey(t, "-t", "rsa", "-b", "2048")))
 		require.NoError(t, err)

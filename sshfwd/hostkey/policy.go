@@ -99,9 +99,13 @@ func (p *Policy) knownWith(invocation string, key ssh.PublicKey) (*hostKeys, err
 	return p.known.with(keys), err
 }
 
-// Order returns the host key algorithms in the order to propose them in. KnownHostsCommand
-// is then asked for the host without its port (order_hostkeyalgs in sshconnect2.c).
+// Order returns the host key algorithms in the order to propose them in. Unless that is the
+// user's own, KnownHostsCommand is then asked for the host without its port (ssh_kex2,
+// order_hostkeyalgs in sshconnect2.c).
 func (p *Policy) Order(algorithms []string) ([]string, error) {
+	if p.config.HostKeyAlgorithmsOrdered {
+		return algorithms, nil
+	}
 	known := p.known
 	if p.config.KnownHostsCommand != "" {
 		keys, err := p.commandKeys("ORDER", strings.ToLower(p.config.Hostname), nil)

@@ -154,7 +154,7 @@ func (l *Login) signatureAlgorithms(keyType string) []string {
 	}
 	allowed := l.Config.PubkeyAcceptedAlgorithms
 	if allowed == nil {
-		allowed = config.DefaultPubkeyAlgorithms()
+		allowed = config.DefaultAlgorithms("pubkeyacceptedalgorithms")
 	}
 	var algorithms []string
 	for _, c := range allowed {

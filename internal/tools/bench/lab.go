@@ -31,6 +31,7 @@ type lab struct {
 	doing   string // for the message of a failure
 
 	rounds int    // of the throughput table
+	cipher string // of all lanes of the throughput table, "" for what each takes
 	only   string // a part of the names of the measures to take
 }
 

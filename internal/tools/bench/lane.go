@@ -17,10 +17,6 @@ import (
 	"gpg-bridge/internal/testkit/sshd"
 )
 
-// cipher is the cipher of all lanes. OpenSSH's default, chacha20-poly1305, is slower for all
-// of them.
-const cipher = "Ciphers=aes128-gcm@openssh.com"
-
 // clockTick is the unit of the CPU times in /proc (USER_HZ, proc(5)).
 const clockTick = 10 * time.Millisecond
 
@@ -68,7 +64,10 @@ func (l *lab) startForwarder(on *lane, agent string) forwarder {
 	socket, err := host.AgentSocket(context.Background())
 	l.must(err)
 	server := sshd.Start(l.p, sshd.Config{Options: []string{"SetEnv GNUPGHOME=" + host.Dir()}})
-	common := []string{"-F", server.ConfigFile, "-o", cipher}
+	common := []string{"-F", server.ConfigFile}
+	if l.cipher != "" {
+		common = append(common, "-o", "Ciphers="+l.cipher)
+	}
 	var cmd *exec.Cmd
 	if on.openSSH {
 		cmd = exec.Command("ssh", append(append(common, "-R", socket+":"+agent), on.args...)...)

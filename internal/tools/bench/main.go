@@ -22,6 +22,7 @@ func main() {
 	table := flag.String("table", "", "print one `table` only: signatures, latency, throughput or proxy")
 	only := flag.String("only", "", "in the table of throughput, take only the measures with this `text` in their name")
 	rounds := flag.Int("rounds", 5, "how often throughput takes each measure")
+	cipher := flag.String("cipher", "aes128-gcm@openssh.com", "the `cipher` of all columns of throughput, \"\" for what each negotiates")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: bench [flags] PATH-OF-gpg-bridge [OTHER…]")
@@ -39,7 +40,7 @@ func main() {
 	p := env.NewProgram("bench")
 	defer p.Close()
 	lab := newLab(p, programs[0])
-	lab.only, lab.rounds = *only, *rounds
+	lab.only, lab.rounds, lab.cipher = *only, *rounds, *cipher
 	for _, t := range []struct {
 		name  string
 		print func()

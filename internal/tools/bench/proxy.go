@@ -38,6 +38,9 @@ func (l *lab) ways(config string) []way {
 	}
 }
 
+// proxyCipher is the fastest that ssh has here, so that what it costs hides least.
+const proxyCipher = "aes128-gcm@openssh.com"
+
 // proxy measures what gpg-bridge proxy costs plain ssh: the time of a login with a command that
 // does nothing, and the rate of bulk data.
 func proxy(l *lab) {
@@ -50,7 +53,7 @@ func proxy(l *lab) {
 	var text strings.Builder
 	ways := l.ways(config)
 	for _, w := range ways[:3] {
-		text.WriteString("Host " + w.host + "\n" + w.lines + settings + "  " + strings.Replace(cipher, "=", " ", 1) + "\n")
+		text.WriteString("Host " + w.host + "\n" + w.lines + settings + "  " + "Ciphers " + proxyCipher + "\n")
 	}
 	l.must(os.WriteFile(config, []byte(text.String()), 0o600))
 	defer l.downAll()
@@ -69,7 +72,7 @@ func proxy(l *lab) {
 		}
 	}
 	fmt.Printf("\nplain ssh, median of %d logins and %d transfers, %s; the ratio is to ssh without a proxy\n\n%-30s %18s %20s %20s\n",
-		proxyLogins, l.rounds, cipher, "", "ssh host true, ms", "from the host, MB/s", "to the host, MB/s")
+		proxyLogins, l.rounds, proxyCipher, "", "ssh host true, ms", "from the host, MB/s", "to the host, MB/s")
 	for i, w := range ways {
 		fmt.Printf("%-30s %11.0f %6.2f", w.name, middle(logins[i]), ratio(logins[i], logins[0]))
 		if i < len(toHost) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -77,7 +78,8 @@ func (on *lane) note(m int, figure float64) { on.got[m] = append(on.got[m], figu
 // printThroughput prints the medians, and each program's ratio to the better
 // one of OpenSSH's columns.
 func (l *lab) printThroughput(lanes []*lane, programs int) {
-	fmt.Printf("\nthrough a forward that is up, median of %d rounds, %s; the ratio is to the better ssh column\n\n%-28s", l.rounds, cipher, "")
+	fmt.Printf("\nthrough a forward that is up, median of %d rounds, %s; the ratio is to the better ssh column\n\n%-28s",
+		l.rounds, cmp.Or(l.cipher, "with the cipher that is negotiated"), "")
 	for i, on := range lanes {
 		fmt.Printf(" %16s", on.name)
 		if i < programs {

@@ -1,0 +1,146 @@
+package sshfwd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"gpg-bridge/sshfwd/config"
+)
+
+// An algorithmList is one of the lists that are proposed in a key exchange (RFC 4253, 7.1).
+type algorithmList struct {
+	option  string // ssh_config(5)
+	what    string // how x/crypto names it when nothing in it is the server's, too
+	want    []string
+	ours    []string // those of want that x/crypto has, in the same order
+	known   []string // what x/crypto has and does not call insecure
+	lacking bool     // there must be one of ours, and there is none
+}
+
+// algorithmLists are the user's lists, or the defaults, as far as x/crypto has them.
+func algorithmLists(c *config.Config) (kex, ciphers, macs, hostKeys algorithmList) {
+	secure, insecure := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
+	// x/crypto has this name too. It also proposes it wherever curve25519-sha256 is
+	// proposed, which is the same exchange (RFC 8731).
+	secure.KeyExchanges = append(secure.KeyExchanges, "curve25519-sha256@libssh.org")
+	make := func(option, what string, want, secure, insecure []string) algorithmList {
+		if want == nil {
+			want = config.DefaultAlgorithms(strings.ToLower(option))
+		}
+		l := algorithmList{option: option, what: what, want: want, known: secure}
+		for _, name := range want {
+			if slices.Contains(secure, name) || slices.Contains(insecure, name) {
+				l.ours = append(l.ours, name)
+			}
+		}
+		l.lacking = len(l.ours) == 0
+		return l
+	}
+	kex = make("KexAlgorithms", "key exchange", c.KexAlgorithms, secure.KeyExchanges, insecure.KeyExchanges)
+	ciphers = make("Ciphers", "cipher", c.Ciphers, secure.Ciphers, insecure.Ciphers)
+	macs = make("MACs", "MAC", c.MACs, secure.MACs, insecure.MACs)
+	hostKeys = make("HostKeyAlgorithms", "host key", c.HostKeyAlgorithms, secure.HostKeys, insecure.HostKeys)
+	if macs.lacking {
+		// A cipher that authenticates by itself needs no MAC; the others are of no use then.
+		alone := slices.DeleteFunc(slices.Clone(ciphers.ours), needsMAC)
+		macs.lacking = len(alone) == 0
+		if !macs.lacking {
+			ciphers.ours = alone
+		}
+	}
+	return kex, ciphers, macs, hostKeys
+}
+
+// needsMAC reports whether a cipher does not authenticate what it encrypts (cipher.c in
+// OpenSSH).
+func needsMAC(cipher string) bool {
+	return cipher != ssh.CipherChaCha20Poly1305 && cipher != ssh.CipherAES128GCM && cipher != ssh.CipherAES256GCM
+}
+
+// Lacking names the options of ssh_config(5) in which the configuration leaves nothing that
+// a Client has, though ssh may: with one of them Dial fails, with any server.
+func Lacking(c *config.Config) []string {
+	var names []string
+	kex, ciphers, macs, hostKeys := algorithmLists(c)
+	for _, l := range []algorithmList{kex, ciphers, macs, hostKeys} {
+		if l.lacking {
+			names = append(names, l.option)
+		}
+	}
+	return names
+}
+
+// propose sets the algorithms that are proposed to the server, in the user's order of
+// preference. Errors are *config.Error.
+func propose(client *ssh.ClientConfig, c *config.Config) error {
+	kex, ciphers, macs, hostKeys := algorithmLists(c)
+	for _, l := range []algorithmList{kex, ciphers, macs, hostKeys} {
+		if l.lacking {
+			return &config.Error{
+				Problem: fmt.Sprintf("gpg-bridge has none of the %s in the configuration (%s)", l.option, strings.Join(l.want, ",")),
+				Advice:  "add one of those that it has, for this host: " + strings.Join(l.known, ", "),
+			}
+		}
+	}
+	client.KeyExchanges, client.Ciphers, client.MACs, client.HostKeyAlgorithms = kex.ours, ciphers.ours, macs.ours, hostKeys.ours
+	if len(macs.ours) == 0 {
+		// For x/crypto an empty list means its own default, while names that it does not
+		// know become an empty list.
+		client.MACs = macs.want
+	}
+	return nil
+}
+
+// An AlgorithmError says that for one purpose the server takes no algorithm that we have.
+type AlgorithmError struct {
+	Option  string   // of ssh_config(5): KexAlgorithms, Ciphers, MACs or HostKeyAlgorithms
+	Offered []string // by the server
+	Allowed []string // by the configuration, as far as we have them
+	// Lacking are those that the server offers and the configuration allows, but that we do
+	// not have. With one of them the user's own ssh connects.
+	Lacking []string
+}
+
+// algorithmError makes an *AlgorithmError of what x/crypto says, or returns err.
+func algorithmError(c *config.Config, err error) error {
+	var none *ssh.AlgorithmNegotiationError
+	if !errors.As(err, &none) {
+		return err
+	}
+	kex, ciphers, macs, hostKeys := algorithmLists(c)
+	for _, l := range []algorithmList{kex, ciphers, macs, hostKeys} {
+		if !strings.HasSuffix(none.What, l.what) {
+			continue
+		}
+		e := &AlgorithmError{Option: l.option, Allowed: l.ours}
+		for _, name := range none.RequestedAlgorithms {
+			if name == "ext-info-s" || strings.HasPrefix(name, "kex-strict-") { // no algorithms
+				continue
+			}
+			e.Offered = append(e.Offered, name)
+			if slices.Contains(l.want, name) {
+				e.Lacking = append(e.Lacking, name)
+			}
+		}
+		return e
+	}
+	return err
+}
+
+func (e *AlgorithmError) Error() string {
+	return fmt.Sprintf("no algorithm in common for %s: the server has %s", e.Option, strings.Join(e.Offered, ", "))
+}
+
+// Hint says what to do.
+func (e *AlgorithmError) Hint() string {
+	if len(e.Lacking) > 0 {
+		return fmt.Sprintf("gpg-bridge has no %s, with which ssh connects; the server should also have one of %s",
+			strings.Join(e.Lacking, ", "), strings.Join(e.Allowed, ", "))
+	}
+	return fmt.Sprintf("ssh does not connect either: the server should have one of %s (%s in its sshd_config, or a newer sshd)",
+		strings.Join(e.Allowed, ", "), e.Option)
+}
