@@ -2,13 +2,14 @@ package sshconfig
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"gpg-bridge/internal/atomicfile"
 )
 
 // maxSize is the size limit of an ssh_config, in bytes.
@@ -98,7 +99,7 @@ func (f *File) Backup(kept func(old []byte) bool) (path string, err error) {
 		if n > 0 {
 			path += fmt.Sprintf(".%d", n)
 		}
-		err := writeNew(path, f.data, nil)
+		err := atomicfile.WriteNew(path, f.data, nil)
 		if err == nil {
 			return path, nil
 		}
@@ -115,22 +116,12 @@ func (f *File) Backup(kept func(old []byte) bool) (path string, err error) {
 // owner. A new file is 0600, and its directory, if that is missing, 0700. It fails if
 // somebody else has changed the file since Open. Errors are *FileError.
 func (f *File) Replace(data []byte) error {
-	dir := filepath.Dir(f.real)
 	if f.info == nil {
-		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(filepath.Dir(f.real), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return f.notWritten(err)
 		}
 	}
-	temporary := filepath.Join(dir, "."+filepath.Base(f.real)+"."+rand.Text())
-	err := writeNew(temporary, data, f.info)
-	if err == nil {
-		err = f.unchanged()
-	}
-	if err == nil {
-		err = os.Rename(temporary, f.real)
-	}
-	if err != nil {
-		_ = os.Remove(temporary)
+	if err := atomicfile.Replace(f.real, data, f.info, f.unchanged); err != nil {
 		return f.notWritten(err)
 	}
 	return nil
@@ -170,25 +161,4 @@ func (f *File) unchanged() error {
 		return errChanged
 	}
 	return nil
-}
-
-// writeNew creates a file, 0600 or with the owner and mode of like; it must not exist yet.
-func writeNew(path string, data []byte, like fs.FileInfo) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if like != nil {
-		err = makeLike(file, like)
-	}
-	if err == nil {
-		_, err = file.Write(data)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		_ = os.Remove(path)
-	}
-	return err
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sshconfig
+package atomicfile
 
 import (
 	"io/fs"

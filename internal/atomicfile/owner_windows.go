@@ -1,4 +1,4 @@
-package sshconfig
+package atomicfile
 
 import (
 	"io/fs"
