@@ -27,10 +27,13 @@ type Client struct {
 	forwarder func() (*forwarder, error) // makes it at the first call
 	agent     *agentForward              // what ForwardAgent needs; set by Dial
 	account   account                    // who logged in; set by Dial
+	hostKeys  *hostKeyUpdates            // what comes of UpdateHostKeys; set by Dial
 
 	wg    sync.WaitGroup // the goroutines that Close waits for
 	done  chan struct{}  // closed by the first Close
 	ended chan struct{}  // closed when the connection has ended
+	inUse chan struct{}  // closed by use
+	use   func()         // notes that what the user waits for has been asked of the server
 
 	unanswered unansweredOpens
 	answers    answerTimes // see RoundTrip
@@ -43,7 +46,8 @@ type Client struct {
 
 // newClient wraps an authenticated connection; Client owns conn from here on.
 func newClient(conn *ssh.Client, log *slog.Logger) *Client {
-	c := &Client{conn: conn, log: log, done: make(chan struct{}), ended: make(chan struct{})}
+	c := &Client{conn: conn, log: log, done: make(chan struct{}), ended: make(chan struct{}), inUse: make(chan struct{})}
+	c.use = sync.OnceFunc(func() { close(c.inUse) })
 	c.wg.Go(func() {
 		defer close(c.ended)
 		_ = conn.Wait()

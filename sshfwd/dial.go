@@ -83,6 +83,7 @@ func (d *dialer) dial(ctx context.Context) (*Client, error) {
 		return nil, route.explain(err, route.wait())
 	}
 	client := newClient(conn, d.log)
+	client.serveRequests(login.requests, login.hostKeyUpdates(client, d.options.Log))
 	client.agent = login.agentForward(conn.SessionID())
 	client.wire, client.route, client.account = below, route, login.account()
 	client.startKeepalive(c.ServerAliveInterval, c.ServerAliveCountMax, below.Received)

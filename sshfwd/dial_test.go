@@ -88,7 +88,7 @@ func TestDialUnknownHostAsks(t *testing.T) {
 			require.Contains(t, p.AllAsked(), "The authenticity of host '["+srv.Host+"]:"+strconv.Itoa(srv.Port))
 			require.Contains(t, p.AllAsked(), "ED25519 key fingerprint is SHA256:")
 			require.Contains(t, p.AllAsked(), "Please type 'yes', 'no' or the fingerprint: ")
-			require.Contains(t, p.AllNotices(), "permanently added")
+			require.Contains(t, p.AllNotices(), "Permanently added")
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, hash == "yes", strings.HasPrefix(string(text), "|1|"))

@@ -43,6 +43,7 @@ var ErrTaken = errors.New("this connection has its forwarder already")
 type forwarder struct {
 	conn     *ssh.Client
 	whyEnded func() error // the Client's
+	answered func()       // is called when the server has answered a request for a socket
 	log      *slog.Logger
 	slots    chan struct{} // one token per channel that has not ended
 	wg       sync.WaitGroup
@@ -62,6 +63,7 @@ func (c *Client) newForwarder(maxConns int) (*forwarder, error) {
 	r := &forwarder{
 		conn:     c.conn,
 		whyEnded: c.whyEnded,
+		answered: c.use,
 		log:      c.log,
 		slots:    make(chan struct{}, maxConns),
 		forwards: make(map[string]*Forward),
@@ -109,6 +111,7 @@ func (r *forwarder) Forward(ctx context.Context, path string, serve func(ctx con
 // it is granted, it is cancelled.
 func (r *forwarder) request(f *Forward) error {
 	ok, _, err := r.conn.SendRequest(forwardRequest, true, ssh.Marshal(struct{ Path string }{f.path}))
+	r.answered()
 	if err != nil || !ok {
 		r.remove(f)
 	}

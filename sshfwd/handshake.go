@@ -31,6 +31,8 @@ type handshake struct {
 	auth   *login.Login
 	log    *slog.Logger
 
+	requests <-chan *ssh.Request // the server's global ones; set by run
+
 	prompter usertext.Asker // pauses the clock; nil if nothing may be asked
 	banner   int            // bytes shown
 
@@ -79,7 +81,25 @@ func (h *handshake) run() (*ssh.Client, error) {
 		return nil, h.explain(err)
 	}
 	h.auth.Succeeded()
-	return ssh.NewClient(conn, channels, requests), nil
+	h.requests = requests
+	none := make(chan *ssh.Request)
+	close(none)
+	return ssh.NewClient(conn, channels, none), nil
+}
+
+// hostKeyUpdates returns what the Client needs for UpdateHostKeys.
+func (h *handshake) hostKeyUpdates(c *Client, log *slog.Logger) *hostKeyUpdates {
+	u := &hostKeyUpdates{
+		client: c, policy: h.policy, mode: h.config.UpdateHostKeys, log: log,
+		unasked: make(chan *hostkey.Update, 1),
+	}
+	if u.mode == config.UpdateAsk && h.config.BatchMode {
+		u.mode = config.UpdateNo
+	}
+	if negotiated, ok := c.conn.Conn.(ssh.AlgorithmsConnMetadata); ok {
+		u.algorithm = negotiated.Algorithms().HostKey
+	}
+	return u
 }
 
 // agentForward returns what the Client needs to forward the user's agent to this host.

@@ -92,6 +92,7 @@ func (c *Client) dialThrough(ctx context.Context, to *config.Config) (*jumpConn,
 	case err != nil:
 		return nil, &DialError{Host: to.Hostname, Port: to.Port, Err: err}
 	}
+	c.use()
 	addr := net.JoinHostPort(to.Hostname, strconv.Itoa(to.Port))
 	return &jumpConn{conn, proxied{addr}, c}, nil
 }

@@ -3,14 +3,12 @@
 package sshfwd
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,24 +21,6 @@ import (
 	"gpg-bridge/sshfwd/config"
 	"gpg-bridge/sshfwd/hostkey"
 )
-
-// lockedBuffer collects what commands print.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
 
 // requireGone checks that the process whose ID a command has written is gone.
 func requireGone(t *testing.T, file string) {

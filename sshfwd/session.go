@@ -82,6 +82,9 @@ func (c *Client) runSession(ctx context.Context, req SessionRequest) (exit, erro
 		_ = s.ch.Close()
 	})
 	defer stop()
+	if !req.isRun {
+		c.use()
+	}
 	if err := s.startHeld(ctx, req); err != nil {
 		return exit{}, c.explained(ctx, err)
 	}

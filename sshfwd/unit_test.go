@@ -1,6 +1,7 @@
 package sshfwd
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"sync"
@@ -19,6 +20,24 @@ import (
 	"gpg-bridge/sshfwd/hostkey"
 	"gpg-bridge/sshfwd/login"
 )
+
+// lockedBuffer collects what commands print.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
 
 // keepaliveClient is a Client in a bubble of virtual time, over an in-memory
 // link; until dead is set, the server answers.

@@ -50,7 +50,19 @@ func (r *run) session(ctx context.Context, b *sessionBridge) error {
 	}
 	status, err := r.onTerminal(ctx, &request)
 	r.disconnected.Store(errors.Is(err, sshfwd.ErrDisconnected))
+	r.askHostKeys(ctx, request.PTY != nil)
 	return ui.Exit(status, r.ending(ctx, request.PTY != nil, err))
+}
+
+// askHostKeys is UpdateHostKeys ask: the question comes when the terminal is the user's
+// again. As ssh, it asks only whoever has had a shell there (ssh.c).
+func (r *run) askHostKeys(ctx context.Context, hadTTY bool) {
+	if !hadTTY || ctx.Err() != nil || r.remoteCommand() != "" || !r.isInfoShown() {
+		return
+	}
+	if err := r.conn.Client.AskHostKeys(ctx, ui.NewPrompter(r.service.UI)); err != nil {
+		r.service.UI.Warn(fmt.Errorf("the host's keys were not updated: %w", err))
+	}
 }
 
 // onTerminal puts the terminal back on every way out, a panic among them.

@@ -40,6 +40,9 @@ type Config struct {
 	HashKnownHosts                   bool
 	CheckHostIP                      bool
 	NoHostAuthenticationForLocalhost bool
+	UpdateHostKeys                   KeyUpdates
+	FingerprintHash                  string // "SHA256" or "MD5"
+	VisualHostKey                    bool
 
 	// The lists of algorithms are ssh's, the user's or the default, in the order of
 	// preference. Any of them may hold names that golang.org/x/crypto does not know; nil
@@ -113,4 +116,14 @@ const (
 	StrictYes       Strictness = "yes"
 	StrictAcceptNew Strictness = "accept-new"
 	StrictNo        Strictness = "no"
+)
+
+// KeyUpdates is UpdateHostKeys: what is done about the keys that a host says it has.
+type KeyUpdates string
+
+// The values of UpdateHostKeys (ssh_config(5)).
+const (
+	UpdateNo  KeyUpdates = "no"
+	UpdateYes KeyUpdates = "yes"
+	UpdateAsk KeyUpdates = "ask"
 )

@@ -64,7 +64,7 @@ func TestNewConfigReadsWhatSSHPrints(t *testing.T) {
 		IdentityFiles: []string{filepath.Join(home, ".ssh", "10.0.0.1_bob"), "/keys/a b"},
 		IdentityAgent: "none", IdentitiesOnly: true,
 		UserKnownHostsFiles: []string{"/dev/null", "/nonexistent"}, HostKeyAlias: "backend",
-		StrictHostKeyChecking: StrictAcceptNew, HashKnownHosts: true, RequiredRSASize: 1024,
+		StrictHostKeyChecking: StrictAcceptNew, HashKnownHosts: true, UpdateHostKeys: UpdateNo, FingerprintHash: "SHA256", RequiredRSASize: 1024,
 		HostKeyAlgorithms: []string{"ssh-ed25519", "rsa-sha2-512"}, Ciphers: []string{"aes128-ctr", "aes256-ctr"}, MACs: []string{"hmac-sha1"},
 		HostKeyAlgorithmsOrdered: true,
 		PreferredAuthentications: []string{"password", "publickey"}, PubkeyAuthentication: true,

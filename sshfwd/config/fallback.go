@@ -25,7 +25,7 @@ func fallbackKeys() []string {
 		"knownhostscommand", "revokedhostkeys", "connectionattempts", "proxyusefdpass",
 		"nohostauthenticationforlocalhost", "requesttty", "remotecommand", "sessiontype", "stdinnull", "escapechar",
 		"exitonforwardfailure", "loglevel", "gatewayports", "streamlocalbindmask", "streamlocalbindunlink",
-		"clearallforwardings",
+		"clearallforwardings", "updatehostkeys", "fingerprinthash", "visualhostkey", "verifyhostkeydns",
 	}
 }
 
@@ -78,6 +78,12 @@ func resolveWithoutSSH(o Options) (*Config, error) {
 	}
 	for _, key := range manyKeys() {
 		s[key] = allValues(files, own, alias, key)
+	}
+	// On, unless the user has chosen files, or trusts the DNS (fill_default_options in
+	// readconf.c).
+	chosen := len(firstValues(files, own, alias, "userknownhostsfile")) > 0
+	if dns := s.get("verifyhostkeydns"); s.get("updatehostkeys") == "" && !chosen && (dns == "" || !enabled(dns)) {
+		s["updatehostkeys"] = []string{"yes"}
 	}
 	if len(s["identityfile"]) == 0 {
 		s["identityfile"] = defaults["identityfile"]

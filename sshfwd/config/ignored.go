@@ -12,10 +12,10 @@ import (
 func ignoredKeys() []string {
 	return []string{
 		"compression", "controlmaster", "controlpath", "controlpersist",
-		"enablesshkeysign", "fingerprinthash", "forwardx11", "gssapiauthentication", "gssapikeyexchange",
+		"enablesshkeysign", "forwardx11", "gssapiauthentication", "gssapikeyexchange",
 		"hostbasedauthentication", "obscurekeystroketiming", "permitlocalcommand",
 		"pkcs11provider", "rekeylimit", "securitykeyprovider",
-		"tunnel", "verifyhostkeydns", "visualhostkey",
+		"tunnel", "verifyhostkeydns",
 	}
 }
 

@@ -62,6 +62,9 @@ func (c *Config) setHostKeys(s Settings) {
 	c.CheckHostIP = s.On("checkhostip", false)
 	c.KnownHostsCommand = s.Text("knownhostscommand")
 	c.NoHostAuthenticationForLocalhost = s.On("nohostauthenticationforlocalhost", false)
+	c.UpdateHostKeys = s.keyUpdates()
+	c.FingerprintHash = strings.ToUpper(cmp.Or(s.get("fingerprinthash"), "SHA256"))
+	c.VisualHostKey = s.On("visualhostkey", false)
 }
 
 func (c *Config) setLogin(s, defaults Settings) {
@@ -160,6 +163,17 @@ func strictness(v string) Strictness {
 		return StrictAcceptNew
 	}
 	return StrictYes
+}
+
+// keyUpdates reads UpdateHostKeys.
+func (s Settings) keyUpdates() KeyUpdates {
+	switch strings.ToLower(s.get("updatehostkeys")) {
+	case "yes", "true":
+		return UpdateYes
+	case "ask":
+		return UpdateAsk
+	}
+	return UpdateNo
 }
 
 // enabled is for PubkeyAuthentication, which also has the values "unbound" and

@@ -32,25 +32,33 @@ func (p *Policy) addressOf(remote net.Addr) string {
 	return "<no hostip for proxy command>"
 }
 
+// An addressVerdict is what known_hosts says about a key and the host's address.
+type addressVerdict struct {
+	isNew bool      // no key is known for it
+	line  *knownKey // which has the key for it, or nil
+}
+
 // checkAddress is CheckHostIP for a key that was accepted for the host's name: the
-// address must not be known with another key. A new address is remembered, unless the
-// host is known from KnownHostsCommand only. Certificates are not checked: they are
-// issued for names.
-func (p *Policy) checkAddress(remote net.Addr, key ssh.PublicKey, known *knownKey) error {
+// address must not be known with another key. Certificates are not checked: they are issued
+// for names. It sets address.
+func (p *Policy) checkAddress(remote net.Addr, key ssh.PublicKey) (verdict addressVerdict, err error) {
 	ip := p.remoteIP(remote)
-	_, isCert := key.(*ssh.Certificate)
-	if !p.config.CheckHostIP || isCert || ip == nil || ip.IsLoopback() {
-		return nil
+	if !p.config.CheckHostIP || ip == nil || ip.IsLoopback() {
+		return verdict, nil
 	}
 	name := hostName(ip.String(), p.config.Port)
 	if name == strings.ToLower(p.config.Hostname) {
-		return nil
+		return verdict, nil
+	}
+	p.address = name
+	if _, isCert := key.(*ssh.Certificate); isCert {
+		return verdict, nil
 	}
 	keys := keysFor(p.lines, name)
 	if p.config.KnownHostsCommand != "" {
 		more, err := p.commandKeys("ADDRESS", name, key)
 		if err != nil {
-			return err
+			return verdict, err
 		}
 		keys = append(keys, more...)
 	}
@@ -60,15 +68,14 @@ func (p *Policy) checkAddress(remote net.Addr, key ssh.PublicKey, known *knownKe
 	}
 	switch v {
 	case hostRevoked:
-		return p.refuse(Revoked, key, line, nil)
+		return verdict, p.refuse(Revoked, key, line, nil)
 	case hostChanged:
-		return p.decideAddress(ip, key, line)
-	case hostUnknown:
-		if known == nil || known.file != knownHostsCommandTag {
-			p.remember(name, key)
-		}
+		return verdict, p.decideAddress(ip, key, line)
+	case hostKnown:
+		verdict.line = line
 	}
-	return nil
+	verdict.isNew = v == hostUnknown
+	return verdict, nil
 }
 
 // decideAddress decides about an address that is known with another key: by

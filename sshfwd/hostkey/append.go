@@ -7,67 +7,67 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"time"
 
-	"github.com/gofrs/flock"
 	"golang.org/x/crypto/ssh"
 )
 
-const (
-	lockTimeout = 2 * time.Second
-	lockRetry   = 20 * time.Millisecond
-)
+// A knownHost is a host's key as it is written to a known_hosts file.
+type knownHost struct {
+	name    string // as of hostName
+	address string // the same for the host's address with CheckHostIP; else ""
+	key     ssh.PublicKey
+}
 
-// appendKnownHost writes a line for a key at the end of a known_hosts file,
-// with the name hashed if hash is set (add_host_to_hostfile in hostfile.c). A
-// missing file is created 0600, its directory 0700. Our processes take turns under a
-// lock, and a key that the file has by then is not written again.
-func appendKnownHost(ctx context.Context, file, name string, key ssh.PublicKey, hash bool) (err error) {
-	if name == "" || strings.ContainsAny(name, "*?!|,#@\"'\\ \t\r\n\x00") {
-		return fmt.Errorf("the host name %q cannot stand in a known_hosts file", name)
+// appendKnownHost writes a host's key at the end of a known_hosts file, with its names
+// hashed if hash is set (add_host_to_hostfile in hostfile.c). A missing file is created
+// 0600, its directory 0700. Our processes take turns under a lock, and a key that the file
+// has by then is not written again.
+func appendKnownHost(ctx context.Context, file string, host knownHost, hash bool) (err error) {
+	if !mayStand(host.name) {
+		return fmt.Errorf("the host name %q cannot stand in a known_hosts file", host.name)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	if info, err := os.Stat(file); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return fmt.Errorf("%q is a FIFO", file) // opening it may block for ever
+	if err := checkWritable(file); err != nil {
+		return err
 	}
-	lock := flock.New(lockFile(file), flock.SetPermissions(0o600))
-	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
-	defer cancel()
-	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
-		return fmt.Errorf("cannot lock %q: %w", file, err)
+	file, unlock, err := lockKnownHosts(ctx, file)
+	if err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	defer func() { err = errors.Join(err, unlock()) }()
 	lines, _ := readKnownHosts(ctx, []string{file})
-	if v, _ := check(keysFor(lines, lowerASCII(name)), key); v == hostKnown {
+	if v, _ := check(keysFor(lines, lowerASCII(host.name)), host.key); v == hostKnown {
 		return nil
 	}
-	return writeKnownHost(file, knownHostEntry(name, key, hash))
+	return writeKnownHost(file, host.lines(hash))
 }
 
-// lockFile is the file itself, but one of its own on Windows, where a lock on the file
-// would block our own write.
-func lockFile(file string) string {
-	if runtime.GOOS == "windows" {
-		return file + ".lock"
-	}
-	return file
+// mayStand reports whether a name means itself in a known_hosts file.
+func mayStand(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "*?!|,#@\"'\\ \t\r\n\x00")
 }
 
-func knownHostEntry(name string, key ssh.PublicKey, hash bool) []byte {
-	name = lowerASCII(name)
+// lines are the lines of a known_hosts file for the host (format_host_entry in hostfile.c):
+// two if the names are hashed.
+func (h knownHost) lines(hash bool) []byte {
+	name := lowerASCII(h.name)
 	if hash {
 		salt := make([]byte, sha1.Size)
 		_, _ = rand.Read(salt) // never fails (crypto/rand)
 		name = hashName(name, salt)
+	} else if h.address != "" {
+		name += "," + h.address
 	}
-	return append([]byte(name+" "), ssh.MarshalAuthorizedKey(key)...)
+	lines := append([]byte(name+" "), ssh.MarshalAuthorizedKey(h.key)...)
+	if hash && h.address != "" {
+		lines = append(lines, knownHost{name: h.address, key: h.key}.lines(true)...)
+	}
+	return lines
 }
 
 // writeKnownHost appends the entry in one write, after a line feed if the file's last

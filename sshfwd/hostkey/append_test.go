@@ -52,8 +52,8 @@ func TestAppendKnownHostAtOnce(t *testing.T) {
 		keys[i] = sshkeys.New(t)
 		wg.Go(func() {
 			errs[i] = errors.Join(
-				appendKnownHost(t.Context(), file, "same", same, i%2 == 0),
-				appendKnownHost(t.Context(), file, fmt.Sprint("host", i), keys[i], false))
+				appendKnownHost(t.Context(), file, knownHost{name: "same", key: same}, i%2 == 0),
+				appendKnownHost(t.Context(), file, knownHost{name: fmt.Sprint("host", i), key: keys[i]}, false))
 		})
 	}
 	wg.Wait()
@@ -71,12 +71,12 @@ func TestAppendKnownHostAtOnce(t *testing.T) {
 func TestAppendKnownHostToAnOpenLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "known_hosts")
 	require.NoError(t, os.WriteFile(file, []byte("# no line end"), 0o600))
-	require.NoError(t, appendKnownHost(t.Context(), file, "h", sshkeys.New(t), false))
+	require.NoError(t, appendKnownHost(t.Context(), file, knownHost{name: "h", key: sshkeys.New(t)}, false))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(text), "# no line end\nh ssh-ed25519 "))
 	for _, name := range []string{"a b", "a,b", "*", "!a", "|1|x", "#", "@revoked", "a\nb"} {
-		require.Error(t, appendKnownHost(t.Context(), file, name, sshkeys.New(t), false), name)
+		require.Error(t, appendKnownHost(t.Context(), file, knownHost{name: name, key: sshkeys.New(t)}, false), name)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestAppendKnownHostThroughALink(t *testing.T) {
 			link := filepath.Join(t.TempDir(), "known_hosts")
 			require.NoError(t, os.Symlink(target, link))
 			key := sshkeys.New(t)
-			require.NoError(t, appendKnownHost(t.Context(), link, "h", key, false))
+			require.NoError(t, appendKnownHost(t.Context(), link, knownHost{name: "h", key: key}, false))
 			info, err := os.Lstat(link)
 			require.NoError(t, err)
 			require.Equal(t, os.ModeSymlink, info.Mode().Type())
@@ -48,7 +48,7 @@ func TestAppendKnownHostThroughALink(t *testing.T) {
 // The file and directory that we create are private to the user.
 func TestAppendKnownHostMakesPrivateFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".ssh", "known_hosts")
-	require.NoError(t, appendKnownHost(t.Context(), file, "h", sshkeys.New(t), false))
+	require.NoError(t, appendKnownHost(t.Context(), file, knownHost{name: "h", key: sshkeys.New(t)}, false))
 	for path, mode := range map[string]os.FileMode{filepath.Dir(file): 0o700, file: 0o600} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)

@@ -75,7 +75,7 @@ func (p *Policy) commandToken(invocation, name string, key ssh.PublicKey) func(b
 		case t == 't':
 			return key.Type(), nil
 		case t == 'f':
-			return Fingerprint(key), nil
+			return p.fingerprint(key), nil
 		}
 		return base64.StdEncoding.EncodeToString(key.Marshal()), nil
 	}

@@ -152,7 +152,7 @@ func FuzzKnownHostEntry(f *testing.F) {
 			return // ssh has no such names, nor room for them
 		}
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
-		if appendKnownHost(t.Context(), file, name, key, hash) != nil {
+		if appendKnownHost(t.Context(), file, knownHost{name: name, key: key}, hash) != nil {
 			return
 		}
 		lines, unreadable := readKnownHosts(t.Context(), []string{file})

@@ -153,7 +153,7 @@ func TestKnownHostIsAddedOnce(t *testing.T) {
 		for before, line := range map[string]int{"": 1, "\n": 2, "# c": 2, "# c\n": 2, "H {OTHER}\n": 2, "@revoked i {KEY}": 2} {
 			file := k.config(t, before).UserKnownHostsFiles[0]
 			for range 2 {
-				require.NoError(t, appendKnownHost(t.Context(), file, "H", k.key, hash))
+				require.NoError(t, appendKnownHost(t.Context(), file, knownHost{name: "H", key: k.key}, hash))
 			}
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)

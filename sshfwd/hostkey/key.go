@@ -20,6 +20,14 @@ func Plain(key ssh.PublicKey) ssh.PublicKey {
 // Fingerprint is the fingerprint of a key, or of the key in a certificate: "SHA256:…".
 func Fingerprint(key ssh.PublicKey) string { return ssh.FingerprintSHA256(Plain(key)) }
 
+// fingerprint is Fingerprint with FingerprintHash, which is "SHA256" or "MD5": "MD5:43:51…".
+func fingerprint(key ssh.PublicKey, hash string) string {
+	if hash == "MD5" {
+		return "MD5:" + ssh.FingerprintLegacyMD5(Plain(key))
+	}
+	return Fingerprint(key)
+}
+
 // RSASize is the size in bits of an RSA key, or of the one in a certificate. ok is false for
 // keys of other types.
 func RSASize(key ssh.PublicKey) (bits int, ok bool) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,6 +31,8 @@ type Policy struct {
 
 	mu       sync.Mutex
 	accepted ssh.PublicKey // for the rekeys of this connection
+	trusted  bool          // the key is one that UpdateHostKeys may start from
+	address  string        // the host's address in known_hosts, with CheckHostIP; else ""
 }
 
 // New reads the known hosts. ctx bounds all that Check and Order do. Without an asker
@@ -85,9 +88,39 @@ func (p *Policy) decide(remote net.Addr, key ssh.PublicKey) error {
 	case hostChanged:
 		return p.refuse(Changed, key, line, err)
 	case hostKnown:
-		return p.checkAddress(remote, key, line)
+		return p.acceptKnown(remote, key, known, line)
 	}
 	return p.decideUnknown(remote, key, err)
+}
+
+// acceptKnown is the case HOST_OK of check_host_key. Only where one of the user's own files
+// knows the plain key by the name with the port does the host say more about its keys.
+func (p *Policy) acceptKnown(remote net.Addr, key ssh.PublicKey, known *hostKeys, line *knownKey) error {
+	address, err := p.checkAddress(remote, key)
+	if err != nil {
+		return err
+	}
+	if v, first := check(known.keys, Plain(key)); v == hostKnown && line.marker == markerNone {
+		p.trusted = p.isOfUser(first.file) && (address.line == nil || p.isOfUser(address.line.file))
+	}
+	switch {
+	case address.isNew && line.file == knownHostsCommandTag:
+		p.notice(fmt.Sprintf("%s host key for IP address '%s' not in list of known hosts.", keyTypeName(key), p.address))
+	case address.isNew:
+		p.rememberAddress(key)
+	case p.config.VisualHostKey:
+		p.notice(fmt.Sprintf("Host key fingerprint is %s\n%s", p.fingerprint(key), randomArt(Plain(key), p.config.FingerprintHash)))
+	}
+	return nil
+}
+
+// isOfUser reports whether a file of known hosts is the user's own.
+func (p *Policy) isOfUser(file string) bool {
+	return file != knownHostsCommandTag && !slices.Contains(p.config.GlobalKnownHostsFiles, file)
+}
+
+func (p *Policy) fingerprint(key ssh.PublicKey) string {
+	return fingerprint(key, p.config.FingerprintHash)
 }
 
 // knownWith is known_hosts with the keys that KnownHostsCommand adds to it.
@@ -150,29 +183,52 @@ func (p *Policy) decideUnknown(remote net.Addr, offered ssh.PublicKey, why error
 	default:
 		return p.refuse(Unknown, key, nil, why)
 	}
-	if err := p.checkAddress(remote, offered, nil); err != nil {
+	address, err := p.checkAddress(remote, offered)
+	if err != nil {
 		return err
 	}
-	p.remember(p.known.name, key)
+	p.trusted = p.config.StrictHostKeyChecking == config.StrictAsk // by the user's yes
+	host := knownHost{name: p.known.name, key: key}
+	if address.isNew {
+		host.address = p.address
+	}
+	p.remember(host)
 	return nil
 }
 
-// remember adds the key to the user's first known_hosts file, if it is certain which one
+// remember adds a host to the user's first known_hosts file, if it is certain which one
 // that is. The user is told if it fails, but the key stays accepted.
-func (p *Policy) remember(name string, key ssh.PublicKey) {
-	if p.config.KnownHostsInDoubt {
-		p.notice(fmt.Sprintf("'%s' (%s) was not added to the list of known hosts: ssh -G does not say which file that is; name it in ssh_config without blanks", name, keyTypeName(key)))
+func (p *Policy) remember(host knownHost) {
+	names := host.name
+	if host.address != "" {
+		names += "," + host.address
+	}
+	if ok := p.add(host, "the host"); ok {
+		p.notice(fmt.Sprintf("Warning: Permanently added '%s' (%s) to the list of known hosts.", names, keyTypeName(host.key)))
+	}
+}
+
+// rememberAddress adds a known host's new address.
+func (p *Policy) rememberAddress(key ssh.PublicKey) {
+	if len(p.config.UserKnownHostsFiles) == 0 {
 		return
 	}
-	if len(p.config.UserKnownHostsFiles) == 0 { // a known host's new address
-		return
+	what := fmt.Sprintf("the %s host key for IP address '%s'", keyTypeName(key), p.address)
+	if p.add(knownHost{name: p.address, key: key}, what) {
+		p.notice("Warning: Permanently added " + what + " to the list of known hosts.")
 	}
+}
+
+func (p *Policy) add(host knownHost, what string) bool {
 	file := p.config.UserKnownHostsFiles[0]
-	if err := appendKnownHost(p.ctx, file, name, key, p.config.HashKnownHosts); err != nil {
-		p.notice(fmt.Sprintf("failed to add the host to the list of known hosts (%s): %v", file, err))
-		return
+	err := errInDoubt
+	if !p.config.KnownHostsInDoubt {
+		err = appendKnownHost(p.ctx, file, host, p.config.HashKnownHosts)
 	}
-	p.notice(fmt.Sprintf("permanently added '%s' (%s) to the list of known hosts", name, keyTypeName(key)))
+	if err != nil {
+		p.notice(fmt.Sprintf("Failed to add %s to the list of known hosts (%s).\n%v", what, file, err))
+	}
+	return err == nil
 }
 
 func (p *Policy) notice(text string) {
@@ -183,7 +239,7 @@ func (p *Policy) notice(text string) {
 
 func (p *Policy) refuse(reason Reason, key ssh.PublicKey, line *knownKey, err error) error {
 	e := &Error{
-		Reason: reason, Host: p.known.name, KeyType: keyTypeName(key), Fingerprint: Fingerprint(key), Err: err,
+		Reason: reason, Host: p.known.name, KeyType: keyTypeName(key), Fingerprint: p.fingerprint(key), Err: err,
 	}
 	if line != nil {
 		e.File, e.Line = line.file, line.number

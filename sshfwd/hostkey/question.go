@@ -1,6 +1,7 @@
 package hostkey
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -12,10 +13,14 @@ import (
 
 // ask asks in ssh's words. The fingerprint, typed or pasted, is as good as a yes.
 func (p *Policy) ask(remote net.Addr, key ssh.PublicKey) (bool, error) {
-	text := fmt.Sprintf("The authenticity of host '%s (%s)' can't be established.\n%s key fingerprint is %s.\n%s\n"+
+	art := ""
+	if p.config.VisualHostKey {
+		art = randomArt(key, p.config.FingerprintHash) + "\n"
+	}
+	text := fmt.Sprintf("The authenticity of host '%s (%s)' can't be established.\n%s key fingerprint is %s.\n%s%s\n"+
 		"Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
-		usertext.Line(p.known.name), p.addressOf(remote), keyTypeName(key), Fingerprint(key), p.otherNames(key))
-	return p.confirm(text, Fingerprint(key))
+		usertext.Line(p.known.name), p.addressOf(remote), keyTypeName(key), p.fingerprint(key), art, p.otherNames(key))
+	return p.confirm(text, p.fingerprint(key))
 }
 
 // confirm asks until the answer is yes, the fingerprint, or no (confirm in
@@ -56,4 +61,28 @@ func (p *Policy) otherNames(key ssh.PublicKey) string {
 		return "This key is not known by any other names."
 	}
 	return "This host key is known by the following other names/addresses:\n" + strings.Join(others, "\n")
+}
+
+// Confirm asks the user about the update, in ssh's words (update_known_hosts in
+// clientloop.c).
+func (u *Update) Confirm(ctx context.Context, asker usertext.Asker) bool {
+	text := "The server has updated its host keys.\nThese changes were verified by the server's existing trusted key.\n"
+	for _, key := range u.Learned() {
+		text += "Learned new hostkey: " + key + "\n"
+	}
+	for _, key := range u.Obsolete() {
+		text += "Deprecating obsolete hostkey: " + key + "\n"
+	}
+	asker.Notice(text)
+	for range 3 {
+		answer, err := asker.Ask(ctx, "Accept updated hostkeys? (yes/no): ")
+		switch {
+		case err != nil || strings.EqualFold(answer, "no"):
+			return false
+		case strings.EqualFold(answer, "yes"):
+			return true
+		}
+		asker.Notice("Please enter \"yes\" or \"no\"")
+	}
+	return false
 }

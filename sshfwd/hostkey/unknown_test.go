@@ -51,7 +51,7 @@ func TestHostKeyUnknown(t *testing.T) {
 				continue
 			}
 			require.Equal(t, k.fill("[h]:2222 {KEY}\n"), string(written), name)
-			require.Contains(t, p.AllNotices(), "permanently added '[h]:2222' (ED25519)")
+			require.Contains(t, p.AllNotices(), "Permanently added '[h]:2222' (ED25519)")
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestHostKeyWithNobodyToAsk(t *testing.T) {
 	p := &asker.Script{}
 	c.UserKnownHostsFiles = []string{t.TempDir()} // which is no file
 	require.NoError(t, checkHostKey(t, c, p, "127.0.0.1", k.key))
-	require.Contains(t, p.AllNotices(), "failed to add the host")
+	require.Contains(t, p.AllNotices(), "Failed to add the host")
 	require.NoError(t, checkHostKey(t, c, nil, "127.0.0.1", k.key))
 }
 
