@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 
 	"gpg-bridge/internal/realssh"
@@ -158,16 +156,19 @@ func sshFailed(ctx context.Context, o Options, said []string, err error) error {
 // runSSH returns what ssh printed, and the lines that it wrote to stderr, safe for a
 // terminal. ssh gets no stdin: with -G it asks nothing.
 func runSSH(ctx context.Context, path string, args []string) (out []byte, said []string, err error) {
-	var stdout, stderr bytes.Buffer
+	stdout, stderr := newOutput(), newOutput()
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = 2 * time.Second
-	err = cmd.Run()
-	for line := range strings.Lines(stderr.String()) {
+	cmd.Stdout, cmd.Stderr = stdout.to, stderr.to
+	err = errors.Join(stdout.err, stderr.err)
+	if err == nil {
+		err = cmd.Run()
+	}
+	out = stdout.end()
+	for line := range strings.Lines(string(stderr.end())) {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
 		if line != "" && !strings.HasPrefix(line, "Pseudo-terminal will not be allocated") {
 			said = append(said, usertext.Line(line))
 		}
 	}
-	return stdout.Bytes(), said, err
+	return out, said, err
 }
