@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"gpg-bridge/internal/link"
+	"gpg-bridge/sshfwd/config"
 	"gpg-bridge/sshfwd/wire"
 )
 
@@ -28,6 +29,7 @@ type Client struct {
 	agent     *agentForward              // what ForwardAgent needs; set by Dial
 	account   account                    // who logged in; set by Dial
 	hostKeys  *hostKeyUpdates            // what comes of UpdateHostKeys; set by Dial
+	qos       config.QoS                 // set by Dial
 
 	wg    sync.WaitGroup // the goroutines that Close waits for
 	done  chan struct{}  // closed by the first Close
@@ -48,6 +50,7 @@ type Client struct {
 func newClient(conn *ssh.Client, log *slog.Logger) *Client {
 	c := &Client{conn: conn, log: log, done: make(chan struct{}), ended: make(chan struct{}), inUse: make(chan struct{})}
 	c.use = sync.OnceFunc(func() { close(c.inUse) })
+	c.qos = config.QoS{Interactive: config.NoQoS, Bulk: config.NoQoS}
 	c.wg.Go(func() {
 		defer close(c.ended)
 		_ = conn.Wait()

@@ -86,6 +86,8 @@ func (d *dialer) dial(ctx context.Context) (*Client, error) {
 	client.serveRequests(login.requests, login.hostKeyUpdates(client, d.options.Log))
 	client.agent = login.agentForward(conn.SessionID())
 	client.wire, client.route, client.account = below, route, login.account()
+	client.qos = c.IPQoS
+	client.setInteractive(true)
 	client.startKeepalive(c.ServerAliveInterval, c.ServerAliveCountMax, below.Received)
 	return client, nil
 }

@@ -75,6 +75,9 @@ func (c *Client) runSession(ctx context.Context, req SessionRequest) (exit, erro
 		return exit{}, err
 	}
 	defer s.end()
+	if !req.isRun {
+		c.setInteractive(req.PTY != nil)
+	}
 	stop := context.AfterFunc(ctx, func() {
 		if req.isRun {
 			s.terminate()

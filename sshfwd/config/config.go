@@ -20,6 +20,7 @@ type Config struct {
 	ServerAliveInterval time.Duration // 0 for no keepalives
 	ServerAliveCountMax int
 	TCPKeepAlive        bool
+	IPQoS               QoS
 	AddressFamily       string // "any", "inet", "inet6"
 	BindAddress         string
 	BindInterface       string

@@ -47,6 +47,7 @@ identityfile /keys/a b
 sendenv LC_*
 sendenv LANG
 setenv A=b c
+ipqos af21 none
 userknownhostsfile /dev/null /nonexistent
 connecttimeout 3
 escapechar \^X
@@ -62,7 +63,7 @@ func TestNewConfigReadsWhatSSHPrints(t *testing.T) {
 	require.Equal(t, &Config{
 		Destination: "web", OriginalHost: "web", Hostname: "10.0.0.1", Port: 2222, User: "bob",
 		IdentityFiles: []string{filepath.Join(home, ".ssh", "10.0.0.1_bob"), "/keys/a b"},
-		IdentityAgent: "none", IdentitiesOnly: true,
+		IdentityAgent: "none", IdentitiesOnly: true, IPQoS: QoS{Interactive: 0x48, Bulk: NoQoS},
 		UserKnownHostsFiles: []string{"/dev/null", "/nonexistent"}, HostKeyAlias: "backend",
 		StrictHostKeyChecking: StrictAcceptNew, HashKnownHosts: true, UpdateHostKeys: UpdateNo, FingerprintHash: "SHA256", RequiredRSASize: 1024,
 		HostKeyAlgorithms: []string{"ssh-ed25519", "rsa-sha2-512"}, Ciphers: []string{"aes128-ctr", "aes256-ctr"}, MACs: []string{"hmac-sha1"},
@@ -187,6 +188,7 @@ Host *
 		if len(want.Ciphers) > 2 { // the default
 			want.Ciphers, got.Ciphers = nil, nil
 		}
+		want.IPQoS, got.IPQoS = QoS{}, QoS{}
 		if want.IdentitiesAreDefaults {
 			want.IdentityFiles, got.IdentityFiles = nil, nil
 		}

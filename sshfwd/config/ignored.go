@@ -1,6 +1,7 @@
 package config
 
 import (
+	"runtime"
 	"strings"
 
 	"gpg-bridge/internal/usertext"
@@ -10,13 +11,17 @@ import (
 // effect here. Leaving them out makes no connection less safe: VerifyHostKeyDNS
 // only adds to what is trusted.
 func ignoredKeys() []string {
-	return []string{
+	keys := []string{
 		"compression", "controlmaster", "controlpath", "controlpersist",
 		"enablesshkeysign", "forwardx11", "gssapiauthentication", "gssapikeyexchange",
 		"hostbasedauthentication", "obscurekeystroketiming", "permitlocalcommand",
 		"pkcs11provider", "rekeylimit", "securitykeyprovider",
 		"tunnel", "verifyhostkeydns",
 	}
+	if runtime.GOOS == "windows" { // which ignores it itself
+		keys = append(keys, "ipqos")
+	}
+	return keys
 }
 
 // ignored returns the settings, "keyword value", that ask for what we do not do.

@@ -53,6 +53,7 @@ func (c *Config) setRoute(s Settings) {
 	c.BindAddress, c.BindInterface = s.Text("bindaddress"), s.Text("bindinterface")
 	c.ProxyJump, c.ProxyCommand = s.Text("proxyjump"), s.Text("proxycommand")
 	c.ProxyUseFdpass = s.On("proxyusefdpass", false)
+	c.IPQoS = parseQoS(s.get("ipqos"))
 }
 
 func (c *Config) setHostKeys(s Settings) {
