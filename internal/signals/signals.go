@@ -13,8 +13,7 @@ import (
 )
 
 // Until returns a context that ends at the first SIGINT, SIGTERM, SIGHUP or SIGQUIT, with an
-// *Error as its cause. A second signal ends the process by its default action, except SIGQUIT,
-// at which Go would print all its stacks. Signals that were ignored when the program started,
+// *Error as its cause. A second signal ends the process by its default action: see DieOf. Signals that were ignored when the program started,
 // as by nohup, stay ignored (client_loop in OpenSSH's clientloop.c does the same).
 //
 // A SIGINT or SIGQUIT ends nothing if cancelPrompt reports that it was for a prompt. SIGPIPE is
@@ -45,12 +44,6 @@ func Until(parent context.Context, cancelPrompt func() bool) (context.Context, c
 type Error struct{ Signal os.Signal }
 
 func (e *Error) Error() string { return fmt.Sprintf("%v signal received", e.Signal) }
-
-// A DiedError says that, after tidying up, the process is to end by a signal as if it had not
-// caught it. Only then does a shell end a loop in which it runs the program.
-type DiedError struct{ Signal os.Signal }
-
-func (e *DiedError) Error() string { return (&Error{e.Signal}).Error() }
 
 // A signalWatch belongs to the goroutine that waits for the signals.
 type signalWatch struct {
@@ -89,8 +82,8 @@ func (w *signalWatch) untilFirst(ctx context.Context, cancel context.CancelCause
 // isFromKey reports whether the signal is one that a terminal sends for a key.
 func isFromKey(sig os.Signal) bool { return sig == os.Interrupt || sig == syscall.SIGQUIT }
 
-// untilQuit restores the signals' default actions until over is closed, and ends the process
-// itself at SIGQUIT.
+// untilQuit restores the signals' default actions until over is closed. That of SIGQUIT is
+// DieOf's.
 func (w *signalWatch) untilQuit() {
 	quit := make(chan os.Signal, 1)
 	if !signal.Ignored(syscall.SIGQUIT) {
@@ -99,7 +92,8 @@ func (w *signalWatch) untilQuit() {
 	}
 	signal.Stop(w.signals)
 	select {
-	case <-quit:
+	case sig := <-quit:
+		DieOf(sig)
 		os.Exit(ui.ExitConnection)
 	case <-w.over:
 	}

@@ -41,15 +41,18 @@ func (r *run) forwardAgainAndAgain(ctx context.Context) error {
 	backoff := retry.Reconnecting()
 	for served := false; ; {
 		since, err := r.forwardOnce(ctx, resumed, &served)
+		if ctx.Err() != nil && served {
+			err = nil // ssh would have ended with its first connection
+		}
 		if ctx.Err() != nil {
-			return nil
+			return r.killed(ctx, err)
 		}
 		if !served || link.Hopeless(err) || errors.Is(err, errNotWanted) || errors.Is(err, share.ErrTakenDown) {
 			return err
 		}
 		backoff.HeldSince(since)
 		if r.waitAfter(ctx, cause(err), backoff.Next(), resumed) != nil {
-			return nil
+			return r.killed(ctx, nil)
 		}
 		if r.place == nil { // with a place, the status stays share.Waiting until the log-in
 			r.service.Status.Set(share.Connecting, nil)

@@ -69,15 +69,33 @@ func resolve(ctx context.Context, request Request, user *ui.UI, home *target.Hom
 	return r, r.checkSession()
 }
 
-// notBegun returns the error of a run that failed with err before it had a connection. Until
-// then ssh dies of a signal itself, and so do we, but not of SIGQUIT, at which Go would print
-// its stacks.
+// notBegun returns the error of a run that failed with err before it had a connection, or how
+// the run ends if a signal was the reason.
 func notBegun(ctx context.Context, err error) error {
 	proc.AwaitSignal(ctx, err)
-	if s, ok := errors.AsType[*signals.Error](context.Cause(ctx)); ok && s.Signal != syscall.SIGQUIT {
-		err = &signals.DiedError{Signal: s.Signal}
+	if signal, end := signals.Ending(ctx, signals.Beginning); signal != nil {
+		return end
 	}
 	return ui.Exit(ui.ExitConnection, err)
+}
+
+// killed returns err, or how a run with a connection ends if a signal has ended it. What the
+// remote command ended with before that counts.
+func (r *run) killed(ctx context.Context, err error) error {
+	phase := signals.Session
+	if r.onlyForward() {
+		phase = signals.Forwarding
+	}
+	signal, end := signals.Ending(ctx, phase)
+	exit, exited := errors.AsType[*ui.ExitError](err)
+	_, died := errors.AsType[*signals.DiedError](err)
+	if signal == nil || died || exited && exit.Code != ui.ExitConnection {
+		return err
+	}
+	if number, ok := signal.(syscall.Signal); ok && end != nil && r.isVerbose() {
+		r.tell("Killed by signal %d.", number)
+	}
+	return end
 }
 
 // runSession runs the session and a bridge beside it. A failure on GPG's side is a warning,
@@ -92,6 +110,11 @@ func (r *run) runSession(ctx context.Context) error {
 	r.openAhead() // before anything else is asked of the host
 	beside := r.bringUp(ctx, local, check)
 	defer beside.takeDown(ctx)
+	return r.killed(ctx, r.runBeside(ctx, beside))
+}
+
+// runBeside runs the session when its bridge is up, or late.
+func (r *run) runBeside(ctx context.Context, beside *sessionBridge) error {
 	if err := beside.await(ctx); err != nil {
 		return err
 	}

@@ -113,6 +113,15 @@ func (r *run) isErrorShown() bool {
 	return r.config.LogLevel != "QUIET" && r.config.LogLevel != "FATAL"
 }
 
+// isVerbose reports whether ssh would show messages of LogLevel VERBOSE.
+func (r *run) isVerbose() bool {
+	switch r.config.LogLevel {
+	case "VERBOSE", "DEBUG1", "DEBUG2", "DEBUG3":
+		return true
+	}
+	return false
+}
+
 // tell shows a line of ssh's own.
 func (r *run) tell(format string, args ...any) {
 	r.service.UI.Show(fmt.Sprintf(format, args...) + "\r\n")
