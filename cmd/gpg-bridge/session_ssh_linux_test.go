@@ -72,7 +72,7 @@ var (
 	ownWords  = regexp.MustCompile(`(?m)^gpg-bridge: .*\n`)
 	lineEnds  = regexp.MustCompile(`\r+\n`)
 	sshsLoss  = regexp.MustCompile(`(?m)^(Read from remote host .*\n)?client_loop: send disconnect: .*\n`)
-	sshsWords = regexp.MustCompile(`(?m)^(Cannot execute command-line|Bad (local|remote|dynamic) forwarding|You must specify|subsystem request failed|Terminated|Killed by|bind \[|channel_setup_fwd|Could not request local|(Warning|Error): remote port|unix_listener).*\n`)
+	sshsWords = regexp.MustCompile(`(?m)^(v?(dollar_)?percent_expand|Cannot execute command-line|Bad (local|remote|dynamic) forwarding|You must specify|subsystem request failed|Terminated|Killed by|bind \[|channel_setup_fwd|Could not request local|(Warning|Error): remote port|unix_listener).*\n`)
 )
 
 // plain removes the messages that the two programs word differently. When a connection is lost,
@@ -86,6 +86,7 @@ func plain(text string) string {
 func TestSessionsEndAsWithSSH(t *testing.T) {
 	h := newHost(t)
 	taken := strconv.Itoa(h.srv.Port)
+	socket := filepath.Join(env.ShortDir(t), "near")
 	loop := `echo ready; while :; do sleep 0.05; done`
 	for _, test := range []struct {
 		name, stdin string
@@ -104,6 +105,15 @@ func TestSessionsEndAsWithSSH(t *testing.T) {
 		{name: "stdin", stdin: "hello\n", args: []string{"host", "cat"}},
 		{name: "stdin with an escape", stdin: "\n~.\n~~\n", args: []string{"host", "cat"}},
 		{name: "-n", stdin: "hello\n", args: []string{"-n", "host", "cat"}},
+		{name: "StdinNull", stdin: "hello\n", args: []string{"-o", "StdinNull=yes", "host", "cat"}},
+		{name: "LocalCommand", stdin: "hello\n", args: []string{"-o", "PermitLocalCommand=yes",
+			"-o", "LocalCommand=echo '%% %d %h %i %k %L %l %n %p %r %u %T %C ${HOME}'; cat; echo err >&2; exit 3", "host", "echo remote; cat"}},
+		{name: "LocalCommand and -n", stdin: "hello\n", args: []string{"-n", "-o", "PermitLocalCommand=yes", "-o", "LocalCommand=cat", "host", "cat"}},
+		{name: "LocalCommand and a forward", args: []string{"-L", socket + ":127.0.0.1:" + taken, "-o", "PermitLocalCommand=yes",
+			"-o", "LocalCommand=test -S " + socket + " && rm " + socket + " && echo listens", "host", "exit 4"}},
+		{name: "LocalCommand that is not permitted", args: []string{"-o", "LocalCommand=echo local", "host", "echo remote"}},
+		{name: "LocalCommand with a token that it has not", args: []string{"-o", "PermitLocalCommand=yes", "-o", "LocalCommand=echo %H", "host", "echo remote"}},
+		{name: "LocalCommand that is none", args: []string{"-o", "PermitLocalCommand=yes", "-o", "LocalCommand=none", "host", "echo remote"}},
 		{name: "not found", args: []string{"host", "exec no-such-command 2>/dev/null"}},
 		{name: "KILL", args: []string{"host", "kill -KILL $$"}},
 		{name: "TERM", args: []string{"host", "kill -TERM $$"}},
@@ -200,6 +210,9 @@ func TestTerminalSessionsEndAsWithSSH(t *testing.T) {
 		{name: "-T", args: []string{"-T", "host", "test -t 0"}},
 		{name: "-n -t", args: []string{"-n", "-t", "host", "test -t 0"}},
 		{name: "both outputs", args: []string{"-t", "host", "echo out; echo err >&2"}},
+		{name: "StdinNull", args: []string{"-t", "-o", "StdinNull=yes", "host", "test -t 0"}},
+		{name: "-tt and StdinNull", args: []string{"-tt", "-o", "StdinNull=yes", "host", "test -t 0"}},
+		{name: "LocalCommand", args: []string{"-t", "-o", "PermitLocalCommand=yes", "-o", "LocalCommand=test -t 0 && stty size", "host", "stty size"}},
 		{name: "size, modes and type", args: []string{"-t", "host", "stty size; stty -g; echo $TERM"}},
 		{name: "KILL", args: []string{"-t", "host", "kill -KILL $$"}},
 		{name: "sshd killed", args: []string{"-t", "host", "kill -KILL $PPID; sleep 60"}},

@@ -45,6 +45,8 @@ var signalPhases = []signalPhase{
 		said: "continue connecting", keys: true},
 	{name: "passphrase", args: []string{"-o", "IdentitiesOnly=yes", "-i", "{KEY}", "host", "true"},
 		said: "Enter passphrase", hidden: true, keys: true},
+	{name: "LocalCommand", args: []string{"-o", "PermitLocalCommand=yes", "-o", "LocalCommand={WAIT}", "host", "true"}, signals: twoSignals, keys: true},
+	{name: "LocalCommand of -N", args: []string{"-N", "-o", "PermitLocalCommand=yes", "-o", "LocalCommand={WAIT}", "host"}, signals: twoSignals[:1]},
 	{name: "session", args: []string{"-v", "-T", "host", "echo rea''dy; exec sleep 77"}, said: "ready", signals: allSignals, keys: true},
 	{name: "terminal", args: []string{"-t", "host", "echo rea''dy; exec sleep 77"}, said: "ready", raw: true, signals: twoSignals},
 	{name: "-N", args: []string{"-v", "-N", "host"}, serving: true, signals: allSignals, keys: true},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -25,6 +26,15 @@ func Shell(command string) (*exec.Cmd, error) {
 	cmd := exec.Command(path)
 	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: strings.TrimLeft(command, " \t")}
 	return cmd, nil
+}
+
+// LocalCommand returns a command that runs as Win32-OpenSSH runs a LocalCommand, by the
+// system's command interpreter. It is not started yet.
+func LocalCommand(command string) *exec.Cmd {
+	shell := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
+	cmd := exec.Command(shell)
+	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /s /c "` + command + `"`}
+	return cmd
 }
 
 // HangUp kills a process: there is no signal to ask it to end.

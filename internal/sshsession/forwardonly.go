@@ -84,6 +84,9 @@ func (r *run) forwardOnce(ctx context.Context, resumed <-chan struct{}, served *
 	if err := r.openForwards(ctx, beside.path()); err != nil {
 		return time.Time{}, err
 	}
+	if err := r.runLocalCommand(ctx); err != nil {
+		return time.Time{}, err
+	}
 	since = time.Now()
 	if r.bridgeIsAll() {
 		if err := beside.announce(ctx); err != nil {

@@ -122,6 +122,9 @@ func (r *run) runBeside(ctx context.Context, beside *sessionBridge) error {
 	if err := r.openForwards(ctx, beside.path()); err != nil {
 		return err
 	}
+	if err := r.runLocalCommand(ctx); err != nil {
+		return err
+	}
 	err := r.session(ctx, beside)
 	if ctx.Err() == nil && !r.disconnected.Load() {
 		beside.tellLate()

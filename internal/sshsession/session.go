@@ -22,7 +22,8 @@ func (r *run) checkSession() error {
 	case r.isSubsystem() && r.remoteCommand() == "":
 		return errors.New("you must specify a subsystem to invoke")
 	}
-	return nil
+	_, err := r.config.LocalCommandLine()
+	return err
 }
 
 func (r *run) isSubsystem() bool { return r.config.SessionType == "subsystem" }

@@ -79,6 +79,7 @@ type Config struct {
 
 	RequestTTY           string // "auto", "no", "yes", "force"
 	RemoteCommand        string
+	LocalCommand         string   // raw, with its tokens; "" also without PermitLocalCommand
 	SessionType          string   // "none" (-N), "subsystem" (-s), "default"
 	StdinNull            bool     // -n: stdin is /dev/null
 	SendEnv              []string // patterns

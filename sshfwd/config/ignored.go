@@ -14,7 +14,7 @@ func ignoredKeys() []string {
 	keys := []string{
 		"compression", "controlmaster", "controlpath", "controlpersist",
 		"enablesshkeysign", "forwardx11", "gssapiauthentication", "gssapikeyexchange",
-		"hostbasedauthentication", "obscurekeystroketiming", "permitlocalcommand",
+		"hostbasedauthentication", "obscurekeystroketiming",
 		"pkcs11provider", "rekeylimit", "securitykeyprovider",
 		"tunnel", "verifyhostkeydns",
 	}

@@ -87,6 +87,9 @@ func (c *Config) setSession(o Options, s Settings) {
 	c.EscapeChar = strings.TrimPrefix(s.get("escapechar"), `\`)
 	c.ExitOnForwardFailure = s.On("exitonforwardfailure", false)
 	c.LogLevel = logLevel(s.get("loglevel"))
+	if s.On("permitlocalcommand", false) {
+		c.LocalCommand = s.Text("localcommand")
+	}
 }
 
 func (c *Config) setSessionByFlags(line sshflags.Line) {

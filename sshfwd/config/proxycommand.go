@@ -11,16 +11,8 @@ import (
 // (checkNames); what HostName and User made of them is checked here, since a shell will
 // read it. Errors are *Error.
 func (c *Config) ProxyCommandLine() (string, error) {
-	for _, name := range []string{c.Hostname, c.OriginalHost, cmp.Or(c.HostKeyAlias, c.OriginalHost)} {
-		if !validHostname(name) || !safeInCommand(name) {
-			return "", &Error{
-				Problem: fmt.Sprintf("the host name %q may not stand in a ProxyCommand", name),
-				Advice:  "correct HostName or HostKeyAlias in ssh_config",
-			}
-		}
-	}
-	if !safeInCommand(c.User) {
-		return "", &Error{Problem: fmt.Sprintf("the user name %q may not stand in a ProxyCommand", c.User), Advice: "correct User in ssh_config"}
+	if err := c.checkInCommand("ProxyCommand"); err != nil {
+		return "", err
 	}
 	return Expand(c.ProxyCommand, func(t byte) (string, error) {
 		if !isProxyToken(t) {
@@ -28,6 +20,22 @@ func (c *Config) ProxyCommandLine() (string, error) {
 		}
 		return c.Token(t)
 	}, false)
+}
+
+// checkInCommand refuses names that a shell would not take for a name in this command.
+func (c *Config) checkInCommand(keyword string) error {
+	for _, name := range []string{c.Hostname, c.OriginalHost, cmp.Or(c.HostKeyAlias, c.OriginalHost)} {
+		if !validHostname(name) || !safeInCommand(name) {
+			return &Error{
+				Problem: fmt.Sprintf("the host name %q may not stand in a %s", name, keyword),
+				Advice:  "correct HostName or HostKeyAlias in ssh_config",
+			}
+		}
+	}
+	if !safeInCommand(c.User) {
+		return &Error{Problem: fmt.Sprintf("the user name %q may not stand in a %s", c.User, keyword), Advice: "correct User in ssh_config"}
+	}
+	return nil
 }
 
 // ProxyCommandText is ProxyCommand with its tokens expanded, to compare it with another: the
