@@ -6,8 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,10 +127,10 @@ func TestAuthOrderEqualsOpenSSH(t *testing.T) {
 				socket = startUnlockedAgent(t, ring.paths(c.agent)...)
 			}
 			resolved := orderConfig(t, srv, socket, c.only, c.options, ring.paths(c.files), ring.paths(c.certs))
-			theirs, their := offeredTo(srv, func() bool {
+			theirs, their := offeredTo(t, srv, func() bool {
 				return exec.Command("ssh", "-F", resolved, "-o", "BatchMode=yes", "host", "true").Run() == nil
 			})
-			ours, our := offeredTo(srv, func() bool {
+			ours, our := offeredTo(t, srv, func() bool {
 				resolved, err := config.Resolve(t.Context(), config.To("host", "-F", resolved).Batch())
 				require.NoError(t, err)
 				client, err := Dial(dialContext(t), resolved, DialOptions{Log: env.QuietLog()})
@@ -148,10 +150,16 @@ func TestAuthOrderEqualsOpenSSH(t *testing.T) {
 }
 
 // offeredTo returns what a log-in offered to the server, and whether it succeeded.
-func offeredTo(srv *sshd.Server, login func() bool) ([]string, bool) {
+func offeredTo(t *testing.T, srv *sshd.Server, login func() bool) ([]string, bool) {
+	t.Helper()
 	before := len(srv.Log())
 	ok := login()
-	return offeredKeys(srv.Log()[before:]), ok
+	var keys []string
+	require.Eventually(t, func() bool { // one process of sshd's lets us in, and another one writes it down
+		keys = offeredKeys(srv.Log()[before:])
+		return !ok || slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, "Accepted ") })
+	}, 30*time.Second, 5*time.Millisecond)
+	return keys, ok
 }
 
 func orderConfig(t *testing.T, srv *sshd.Server, agent string, only bool, options string, files, certs []string) string {

@@ -81,7 +81,7 @@ func TestAuthNineAgentKeys(t *testing.T) {
 	socket := startAgent(t, keys...)
 	for _, only := range []string{"no", "yes"} {
 		c := authConfig(t, srv, []string{last}, "IdentityAgent="+socket, "IdentitiesOnly="+only)
-		offered, _ := offeredTo(srv, func() bool { requireLogin(t, c, nil); return true })
+		offered, _ := offeredTo(t, srv, func() bool { requireLogin(t, c, nil); return true })
 		require.Len(t, offered, 1)
 	}
 	c := authConfig(t, srv, nil, "IdentityAgent="+socket, "IdentitiesOnly=no")

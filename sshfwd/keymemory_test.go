@@ -51,7 +51,7 @@ func (r *remembering) offers(letIn ...string) int {
 		lines = append(lines, sshkeys.PublicLine(r.t, filepath.Join(r.dir, name+".pub"))+"\n")
 	}
 	require.NoError(r.t, os.WriteFile(r.authorized, []byte(strings.Join(lines, "")), 0o644))
-	keys, _ := offeredTo(r.srv, func() bool { requireLogin(r.t, r.config, nil, withStateDir(r.stateDir)); return true })
+	keys, _ := offeredTo(r.t, r.srv, func() bool { requireLogin(r.t, r.config, nil, withStateDir(r.stateDir)); return true })
 	return len(keys)
 }
 
@@ -107,7 +107,7 @@ func TestKeyMemoryKeepsTheUsersOrder(t *testing.T) {
 			lines = append(lines, sshkeys.PublicLine(t, key+".pub")+"\n")
 		}
 		require.NoError(t, os.WriteFile(r.authorized, []byte(strings.Join(lines, "")), 0o644))
-		offered, _ = offeredTo(r.srv, func() bool { requireLogin(t, r.config, nil, withStateDir(r.stateDir)); return true })
+		offered, _ = offeredTo(t, r.srv, func() bool { requireLogin(t, r.config, nil, withStateDir(r.stateDir)); return true })
 		return offered
 	}
 	require.Len(t, let(second), 2)
@@ -162,7 +162,7 @@ func TestKeyMemoryAsksNothing(t *testing.T) {
 	c := authConfig(t, srv, files)
 	state := withStateDir(filepath.Join(dir, "state"))
 	for range 2 {
-		keys, _ := offeredTo(srv, func() bool { requireLogin(t, c, &asker.Script{Answers: []string{"sesame"}}, state); return true })
+		keys, _ := offeredTo(t, srv, func() bool { requireLogin(t, c, &asker.Script{Answers: []string{"sesame"}}, state); return true })
 		require.Len(t, keys, len(files))
 	}
 }

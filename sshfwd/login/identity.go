@@ -1,13 +1,13 @@
 package login
 
 import (
-	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -51,24 +51,33 @@ func (l *Login) loadIdentities() {
 			others = append(others, key)
 		}
 	}
-	keys := slices.Concat(named, others, files)
-	l.keys.identities = slices.Concat(l.certificates(keys), keys)
+	keys := slices.Concat(l.certificates(), named, others, files)
 	for _, id := range keys {
-		id.adoptSigner(keys)
+		id.findKey(keys)
 	}
+	// ssh also offers the certificates that it cannot sign for.
+	l.keys.identities = slices.DeleteFunc(keys, func(id *identity) bool { return id.agent == nil && id.file == nil })
 	l.recall()
 }
 
-// adoptSigner has the agent sign for a certificate that was found beside a key's file, if
-// it has the certificate's key.
-func (id *identity) adoptSigner(keys []*identity) {
+// findKey finds the private key of a certificate: whichever of the keys is the one in
+// it, or else one whose public half is not known but whose file's name fits
+// (sign_and_send_pubkey in OpenSSH's sshconnect2.c).
+func (id *identity) findKey(keys []*identity) {
 	cert, ok := id.public.(*ssh.Certificate)
 	if !ok || id.agent != nil {
 		return
 	}
 	for _, key := range keys {
-		if key.agent != nil && hostkey.Same(key.public, cert.Key) {
-			id.agent = key.agent
+		if key.public != nil && hostkey.Same(key.public, cert.Key) {
+			id.agent, id.file = key.agent, key.file
+			return
+		}
+	}
+	for _, key := range keys {
+		if key.public == nil && key.label == strings.TrimSuffix(id.label, "-cert.pub") {
+			id.file = key.file
+			return
 		}
 	}
 }
@@ -83,20 +92,22 @@ func (l *Login) loadIdentityFile(path string) []*identity {
 		}
 		return nil
 	}
+	if cert, ok := f.public.(*ssh.Certificate); ok && cert.CertType != ssh.UserCert {
+		l.Log.Warn("no user certificate", "file", path)
+		return nil
+	}
 	ids := []*identity{{label: path, public: f.public, file: f}}
 	if len(l.Config.CertificateFiles) > 0 {
 		return ids
 	}
-	certPath := path + "-cert.pub"
-	if cert := readCertificate(l.ctx, certPath); cert != nil && f.public != nil && hostkey.Same(cert.Key, f.public) {
-		ids = append(ids, &identity{label: certPath, public: cert, file: f})
+	if cert := readCertificate(l.ctx, path+"-cert"); cert != nil {
+		ids = append(ids, &identity{label: path + "-cert.pub", public: cert})
 	}
 	return ids
 }
 
-// certificates are those of CertificateFile whose key is among keys. ssh also offers the
-// others, though it cannot sign for them.
-func (l *Login) certificates(keys []*identity) []*identity {
+// certificates are those of CertificateFile.
+func (l *Login) certificates() []*identity {
 	var certs []*identity
 	for _, path := range l.Config.CertificateFiles {
 		cert := readCertificate(l.ctx, path)
@@ -104,15 +115,7 @@ func (l *Login) certificates(keys []*identity) []*identity {
 			l.Log.Warn("no user certificate", "file", path)
 			continue
 		}
-		id := &identity{label: path, public: cert}
-		for _, key := range keys {
-			if key.public != nil && hostkey.Same(key.public, cert.Key) {
-				id.file, id.agent = cmp.Or(id.file, key.file), key.agent
-			}
-		}
-		if id.file != nil || id.agent != nil {
-			certs = append(certs, id)
-		}
+		certs = append(certs, &identity{label: path, public: cert})
 	}
 	return certs
 }

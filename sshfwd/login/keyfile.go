@@ -171,9 +171,10 @@ func parsePublicKey(data []byte) (ssh.PublicKey, string) {
 	return key, comment
 }
 
-// readCertificate returns the user certificate in a file, or nil.
+// readCertificate returns the user certificate in a file, or in the one with .pub behind its
+// name (sshkey_load_public in OpenSSH's authfile.c), or nil.
 func readCertificate(ctx context.Context, path string) *ssh.Certificate {
-	key, _ := readPublicKey(ctx, path)
+	key, _ := readPublicKey(ctx, path, path+".pub")
 	cert, ok := key.(*ssh.Certificate)
 	if !ok || cert.CertType != ssh.UserCert {
 		return nil

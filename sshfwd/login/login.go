@@ -103,15 +103,17 @@ func (l *Login) Next(server *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 }
 
 // succeededPartly notes that the server wants another method, too. All keys may be
-// offered again but the one that succeeded (pubkey_reset in sshconnect2.c).
+// offered again but the one that succeeded, first those that have not been yet
+// (pubkey_reset and userauth_pubkey in sshconnect2.c).
 func (l *Login) succeededPartly() {
 	l.Log.Debug("authenticated partly")
 	l.password.current = nil
-	if l.keys.last != nil {
-		l.keys.last.accepted = true
-	}
 	if l.partial == 1 {
 		l.keys.first = l.keys.last
+	}
+	if i := slices.Index(l.keys.identities, l.keys.last); i >= 0 {
+		l.keys.last.accepted = true
+		l.keys.identities = slices.Concat(l.keys.identities[i+1:], l.keys.identities[:i+1])
 	}
 	for _, id := range l.keys.identities {
 		id.offered, id.asked = id.accepted, false
