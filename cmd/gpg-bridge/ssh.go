@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"os/exec"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,7 +103,7 @@ func (f *sshFlags) usageText(command string) string {
 
 func (f *sshFlags) run(cmd *cobra.Command, user *ui.UI, line sshflags.Line) error {
 	if line.IsHanded {
-		return f.handOn(user, line)
+		return f.handOn(cmd.Context(), user, line)
 	}
 	if line.Destination == "" {
 		user.Show(f.usageText(cmd.CommandPath()))
@@ -111,13 +113,19 @@ func (f *sshFlags) run(cmd *cobra.Command, user *ui.UI, line sshflags.Line) erro
 }
 
 // handOn lets the user's own ssh do it all.
-func (f *sshFlags) handOn(user *ui.UI, line sshflags.Line) error {
-	path, err := realssh.Find()
-	if err != nil {
-		return ui.Exit(ui.ExitConnection, usertext.WithHint("there is no ssh to do it", "install OpenSSH's client"))
+func (f *sshFlags) handOn(ctx context.Context, user *ui.UI, line sshflags.Line) error {
+	if line.Has('V') && realssh.IsAsked() {
+		return user.Output(realssh.Answer)
 	}
-	user.Log(line.Count('v')).Debug("your own ssh does it, without a bridge", "program", path)
-	status, err := realssh.Become(path, line.Args)
+	path, environ, err := realssh.Find(ctx)
+	if errors.Is(err, exec.ErrNotFound) {
+		err = usertext.WithHint("there is no ssh, which would have to do this", "install OpenSSH's client")
+	}
+	if err != nil {
+		return ui.Exit(ui.ExitConnection, err)
+	}
+	user.Log(line.Count('v')).Debug("your own ssh does this, without a bridge", "program", path)
+	status, err := realssh.Become(path, line.Args, environ)
 	if err != nil {
 		status = ui.ExitConnection
 	}

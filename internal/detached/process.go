@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"gpg-bridge/internal/realssh"
 )
 
 // A Process is this program, to be run by Start with other arguments, so that it goes on
@@ -38,7 +40,7 @@ func New(dir string, args ...string) (*Process, error) {
 	if err != nil {
 		here = "" // perhaps it was removed: no relative path means anything
 	}
-	env, leftOut, err := environmentFor(os.Environ(), here, dir)
+	env, leftOut, err := environmentFor(realssh.Without(os.Environ()), here, dir)
 	if err != nil {
 		return nil, err
 	}

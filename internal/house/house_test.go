@@ -69,7 +69,7 @@ var layers = []layer{
 		{"remoteside/compat", []string{"assuan", "remoteside"}},
 		{"sshfwd/hostkey", []string{"internal/atomicfile", "internal/usertext", "sshfwd/config"}},
 		{"internal/signals", []string{"internal/ui"}},
-		{"internal/detached", []string{"internal/private"}},
+		{"internal/detached", []string{"internal/private", "internal/realssh"}},
 	},
 	{
 		{"sshfwd/login", []string{
@@ -108,15 +108,15 @@ var layers = []layer{
 			"internal/usertext", "sshfwd/config",
 		}},
 		{"internal/sshsession", []string{
-			"internal/bridge", "internal/link", "internal/proc", "internal/promptguard", "internal/retry",
-			"internal/serve", "internal/share", "internal/signals", "internal/target", "internal/terminal",
+			"internal/bridge", "internal/link", "internal/proc", "internal/promptguard", "internal/realssh",
+			"internal/retry", "internal/serve", "internal/share", "internal/signals", "internal/target", "internal/terminal",
 			"internal/ui", "internal/usertext", "remoteside/prepare", "sshfwd", "sshfwd/config", "sshfwd/ports",
 			"sshfwd/wire",
 		}},
 	},
 	{{"internal/proxy", []string{
 		"internal/background", "internal/detached", "internal/notice", "internal/private", "internal/proc",
-		"internal/pump", "internal/retry", "internal/share", "internal/target", "internal/ui",
+		"internal/pump", "internal/realssh", "internal/retry", "internal/share", "internal/target", "internal/ui",
 		"internal/usertext", "sshfwd", "sshfwd/config",
 	}}},
 	{{"cmd/gpg-bridge", []string{

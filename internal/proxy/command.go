@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gpg-bridge/internal/proc"
+	"gpg-bridge/internal/realssh"
 	"gpg-bridge/internal/ui"
 )
 
@@ -21,7 +22,7 @@ const commandGrace = time.Second
 // input and output: --via's, or ssh -W for --jump. What is left for us is the lease of the
 // bridge, and to pass signals on.
 func (p *Proxy) runCommand(ctx context.Context, in, out *os.File) error {
-	cmd, err := p.command(in, out)
+	cmd, err := p.command(ctx, in, out)
 	if err != nil {
 		return ui.Exit(ui.ExitConnection, err)
 	}
@@ -44,14 +45,14 @@ func (p *Proxy) runCommand(ctx context.Context, in, out *os.File) error {
 	return nil
 }
 
-func (p *Proxy) command(in, out *os.File) (*exec.Cmd, error) {
+func (p *Proxy) command(ctx context.Context, in, out *os.File) (*exec.Cmd, error) {
 	if p.line.JumpHosts == "" {
 		return proc.Shell(p.line.Via)
 	}
 	if proc.IsSocketPair(in, out) {
 		return nil, errFdpassJump
 	}
-	return exec.Command("ssh", p.jumpArgs()...), nil
+	return realssh.Command(context.WithoutCancel(ctx), p.jumpArgs()...) // awaitCommand ends it
 }
 
 // awaitCommand waits until the command has ended, and asks it to when ctx ends.

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Become lets ssh at path take this process's place, with args after its name: terminal,
-// signals and exit status are then its own. On Windows it runs ssh and returns its exit status
-// when it has ended. It returns on Unix only if that fails.
-func Become(path string, args []string) (status int, err error) {
-	return 0, &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{"ssh"}, args...), os.Environ())}
+// Become lets ssh take this process's place: path and environ are Find's, args are those after
+// its name. Terminal, signals and exit status are then its own, and Become returns only if that
+// fails. On Windows it runs ssh, and returns its exit status when it has ended.
+func Become(path string, args, environ []string) (status int, err error) {
+	return 0, &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{path}, args...), environ)}
 }

@@ -6,10 +6,11 @@ import (
 	"os/exec"
 )
 
-// Become runs ssh at path with args and our standard streams, and returns its exit status. On
-// Unix ssh takes this process's place instead.
-func Become(path string, args []string) (status int, err error) {
+// Become runs ssh with our standard streams, and returns its exit status: path and environ are
+// Find's, args are those after its name. On Unix ssh takes this process's place instead.
+func Become(path string, args, environ []string) (status int, err error) {
 	cmd := exec.Command(path, args...)
+	cmd.Env = environ
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"gpg-bridge/internal/link"
+	"gpg-bridge/internal/realssh"
 	"gpg-bridge/internal/terminal"
 	"gpg-bridge/internal/ui"
 	"gpg-bridge/sshfwd"
@@ -41,7 +42,7 @@ func (r *run) session(ctx context.Context, b *sessionBridge) error {
 	request := sshfwd.SessionRequest{
 		Command:   r.remoteCommand(),
 		Subsystem: r.isSubsystem(),
-		Env:       r.config.Environment(os.Environ()),
+		Env:       r.config.Environment(realssh.Without(os.Environ())),
 		Stdin:     r.service.UI.Stdin,
 		NoStdin:   r.config.StdinNull,
 		Stdout:    b.tellBeforeOutput(r.guard.Writer(r.service.UI.Stdout)),

@@ -178,7 +178,7 @@ Host *
 		if o.configFile() == "" {
 			o.Words = append([]string{"-F", file}, o.Words...)
 		}
-		want, err := resolveWithSSH(t.Context(), path, o)
+		want, err := resolveWithSSH(t.Context(), program{path: path}, o)
 		require.NoError(t, err)
 		got, err := resolveWithoutSSH(o)
 		require.NoError(t, err)

@@ -1,10 +1,6 @@
 package config
 
-import (
-	"context"
-
-	"gpg-bridge/internal/realssh"
-)
+import "context"
 
 // Dump returns what the user's own ssh makes of the options: what `ssh -G` prints. It runs
 // the commands of `Match exec`, as ssh does. Errors are *Error, which wraps
@@ -13,11 +9,11 @@ func Dump(ctx context.Context, o Options) (Settings, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	path, err := realssh.Find()
+	ssh, err := findSSH(ctx)
 	if err != nil {
-		return nil, &Error{Problem: "there is no ssh to ask", Advice: "install OpenSSH's client", Err: err}
+		return nil, err
 	}
-	out, said, err := runSSH(ctx, path, o.Arguments())
+	out, said, err := ssh.run(ctx, o.Arguments()...)
 	if err != nil {
 		return nil, sshFailed(ctx, o, said, err)
 	}

@@ -17,7 +17,7 @@ func TestIdentityFileTokens(t *testing.T) {
 		options := []string{"HostName=127.0.0.1", "Port=2222", "User=some.one", "IdentityFile=" + c.raw, "ControlPath=" + c.raw}
 		config, err := Resolve(t.Context(), To("alias", append([]string{"-F", "none"}, OptionFlags(options)...)...))
 		require.NoError(t, err, c.raw)
-		out, _, err := runSSH(t.Context(), env.Tool(t, "ssh"), []string{"-G", "-F", "none", "-o", options[0], "-o", options[1], "-o", options[2], "-o", options[4], "alias"})
+		out, _, err := program{path: env.Tool(t, "ssh")}.run(t.Context(), "-G", "-F", "none", "-o", options[0], "-o", options[1], "-o", options[2], "-o", options[4], "alias")
 		require.NoError(t, err)
 		require.Equal(t, []string{parseSettings(out).get("controlpath")}, config.IdentityFiles, c.raw)
 	}

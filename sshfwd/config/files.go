@@ -36,8 +36,8 @@ func (c *Config) setFiles(o Options, s Settings) {
 // takesOneRevokedFile reports whether ssh refuses a second file for RevokedHostKeys: the
 // whole value is then the path of one, with any spaces in it. It is false if ssh cannot be
 // run.
-func takesOneRevokedFile(ctx context.Context, ssh string) bool {
-	_, _, err := runSSH(ctx, ssh, []string{"-G", "-F", os.DevNull, "-o", "RevokedHostKeys=/a /b", "--", "localhost"})
+func takesOneRevokedFile(ctx context.Context, ssh program) bool {
+	_, _, err := ssh.run(ctx, "-G", "-F", os.DevNull, "-o", "RevokedHostKeys=/a /b", "--", "localhost")
 	var refused *exec.ExitError
 	return ctx.Err() == nil && errors.As(err, &refused) && refused.ExitCode() == 255
 }

@@ -11,9 +11,7 @@ import (
 	"sync"
 	"unicode"
 
-	"gpg-bridge/internal/realssh"
 	"gpg-bridge/internal/sshflags"
-	"gpg-bridge/internal/usertext"
 )
 
 // Options say what ssh is asked about. [To] makes them of a destination.
@@ -21,8 +19,7 @@ type Options struct {
 	Destination string // [user@]host or ssh://[user@]host[:port], for messages; it is among Words, too
 
 	// Words are flags of ssh(1) and the destination, in the user's order: ssh takes the first
-	// of several values for some settings and the last for others. None of them makes ssh talk
-	// (see sshflags.Line.Asking), and there is no flag after them.
+	// of several values for some settings and the last for others (see sshflags.Line.Asking).
 	Words   []string
 	Command string // the command to run, "" for a shell: a Match can depend on it
 
@@ -61,11 +58,14 @@ func Resolve(ctx context.Context, o Options) (*Config, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	path, err := realssh.Find()
-	if err != nil {
+	ssh, err := findSSH(ctx)
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
 		return resolveWithoutSSH(o)
+	case err != nil:
+		return nil, err
 	}
-	return resolveWithSSH(ctx, path, o)
+	return resolveWithSSH(ctx, ssh, o)
 }
 
 func (o Options) check() error {
@@ -113,16 +113,16 @@ func (o Options) Arguments() []string {
 
 // resolveWithSSH runs two ssh -G concurrently: one for the destination, and one without
 // any configuration, which prints ssh's own defaults as if the user had set them.
-func resolveWithSSH(ctx context.Context, path string, o Options) (*Config, error) {
+func resolveWithSSH(ctx context.Context, ssh program, o Options) (*Config, error) {
 	var defaults Settings
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		// If this fails, defaults is empty and every list counts as the user's:
 		// stricter, never laxer.
-		out, _, _ := runSSH(ctx, path, []string{"-G", "-F", os.DevNull, "--", "localhost"})
+		out, _, _ := ssh.run(ctx, "-G", "-F", os.DevNull, "--", "localhost")
 		defaults = parseSettings(out)
 	})
-	out, warnings, err := runSSH(ctx, path, o.Arguments())
+	out, warnings, err := ssh.run(ctx, o.Arguments()...)
 	wg.Wait()
 	if err != nil {
 		return nil, sshFailed(ctx, o, warnings, err)
@@ -132,7 +132,7 @@ func resolveWithSSH(ctx context.Context, path string, o Options) (*Config, error
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(resolved.get("revokedhostkeys"), " ") && takesOneRevokedFile(ctx, path) {
+	if strings.Contains(resolved.get("revokedhostkeys"), " ") && takesOneRevokedFile(ctx, ssh) {
 		c.RevokedHostKeys = expandTildes([]string{resolved.Text("revokedhostkeys")})
 	}
 	c.Warnings = warnings
@@ -151,24 +151,4 @@ func sshFailed(ctx context.Context, o Options, said []string, err error) error {
 		Err:     err,
 		Said:    said,
 	}
-}
-
-// runSSH returns what ssh printed, and the lines that it wrote to stderr, safe for a
-// terminal. ssh gets no stdin: with -G it asks nothing.
-func runSSH(ctx context.Context, path string, args []string) (out []byte, said []string, err error) {
-	stdout, stderr := newOutput(), newOutput()
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdout, cmd.Stderr = stdout.to, stderr.to
-	err = errors.Join(stdout.err, stderr.err)
-	if err == nil {
-		err = cmd.Run()
-	}
-	out = stdout.end()
-	for line := range strings.Lines(string(stderr.end())) {
-		line = strings.TrimRightFunc(line, unicode.IsSpace)
-		if line != "" && !strings.HasPrefix(line, "Pseudo-terminal will not be allocated") {
-			said = append(said, usertext.Line(line))
-		}
-	}
-	return out, said, err
 }
