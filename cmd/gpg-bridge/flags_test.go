@@ -34,7 +34,7 @@ func TestOwnFlagsAmongSSHs(t *testing.T) {
 	}{
 		{args: "h ls -l", words: "-- h", rest: "h ls -l", command: "ls -l"},
 		{args: "--keys none -p 22 h --takeover -v ls --keys x", want: func(s *target.Spec) { s.Keys, s.Takeover = "none", true },
-			words: "-oLogLevel=DEBUG1 -p22 h --", rest: "-p 22 h -v ls --keys x", command: "ls --keys x"},
+			words: "-p22 h -v --", rest: "-p 22 h -v ls --keys x", command: "ls --keys x"},
 		{args: "--keys=A,B --agent-socket /s h", want: func(s *target.Spec) { s.Keys, s.AgentSocket = "A,B", "/s" }, words: "-- h", rest: "h"},
 		{args: "--port 22 --login=u h --option A=1 --tty", words: "-p22 -lu h -oA=1 -t --", rest: "-p22 -lu h -oA=1 -t"},
 		{args: "h -- --keys none", words: "-- h", rest: "h -- --keys none", command: "--keys none"},

@@ -109,6 +109,9 @@ func (f *sshFlags) run(cmd *cobra.Command, user *ui.UI, line sshflags.Line) erro
 		user.Show(f.usageText(cmd.CommandPath()))
 		return ui.Exit(ui.ExitConnection, nil)
 	}
+	if err := redirect(user, line); err != nil {
+		return err
+	}
 	return sshsession.Run(cmd.Context(), f.request(line), user)
 }
 

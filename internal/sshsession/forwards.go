@@ -32,7 +32,7 @@ func (r *run) openForwards(ctx context.Context, gpgSocket string) error {
 		},
 		Allocated: func(spec config.ForwardSpec, port int) {
 			if r.isInfoShown() {
-				r.tell("Allocated port %d for remote forward to %s", port, usertext.Printable(spec.Target()))
+				r.say("Allocated port %d for remote forward to %s", port, usertext.Printable(spec.Target()))
 			}
 		},
 	})

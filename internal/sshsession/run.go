@@ -59,7 +59,7 @@ func resolve(ctx context.Context, request Request, user *ui.UI, home *target.Hom
 	}
 	user.SetQuiet(t.Config.LogLevel == "QUIET")
 	for _, warning := range t.Config.Warnings { // in ssh's words, and as loud as ssh
-		user.Show(warning + "\n")
+		user.Message(warning + "\n")
 	}
 	r := &run{request: request, config: t.Config}
 	r.service = serve.New(serve.Options{

@@ -84,7 +84,7 @@ func (r *run) ending(ctx context.Context, hadTTY bool, err error) error {
 	var lost *link.LostError
 	switch {
 	case errors.As(err, &lost) && errors.Is(err, sshfwd.ErrNoAnswer):
-		r.tell("Timeout, server %s not responding.", r.config.Hostname)
+		r.say("Timeout, server %s not responding.", r.config.Hostname)
 		return nil
 	case errors.Is(err, wire.ErrHeldTooMuch):
 		return lost
@@ -122,6 +122,11 @@ func (r *run) isVerbose() bool {
 		return true
 	}
 	return false
+}
+
+// say is tell for what ssh logs, and -E sends elsewhere.
+func (r *run) say(format string, args ...any) {
+	r.service.UI.Message(fmt.Sprintf(format, args...) + "\r\n")
 }
 
 // tell shows a line of ssh's own.
@@ -174,7 +179,7 @@ func (r *run) openAhead() {
 func (r *run) attachTerminal(request *sshfwd.SessionRequest) (restore func()) {
 	tty, pty, missing := r.terminal()
 	if missing && r.isInfoShown() {
-		r.tell("Pseudo-terminal will not be allocated because stdin is not a terminal.")
+		r.say("Pseudo-terminal will not be allocated because stdin is not a terminal.")
 	}
 	if pty == nil {
 		return r.attachLines(request, tty)
@@ -222,7 +227,7 @@ var errNoPTY = errors.New("the server refused a terminal")
 // (client_status_confirm in clientloop.c). The terminal here stays as the user had it.
 func (r *run) ptyRefused() error {
 	if r.isErrorShown() {
-		r.tell("PTY allocation request failed on channel 0")
+		r.say("PTY allocation request failed on channel 0")
 	}
 	if r.config.RequestTTY == "auto" {
 		return nil

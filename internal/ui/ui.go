@@ -34,8 +34,9 @@ type UI struct {
 
 	mu    sync.Mutex // one message, or one question, at a time
 	quiet bool
-	raw   bool   // the terminal is in raw mode, in which an LF needs a CR
-	turn  func() // returns when nobody else has the terminal; nil if nobody ever has
+	raw   bool      // the terminal is in raw mode, in which an LF needs a CR
+	turn  func()    // returns when nobody else has the terminal; nil if nobody ever has
+	log   io.Writer // where messages go instead of Stderr, nil for there
 
 	prompt atomic.Pointer[func() bool] // cancels another program's prompt; nil: there is never one
 }
@@ -47,6 +48,11 @@ func New(stdin io.Reader, stdout, stderr io.Writer) *UI {
 
 // Redirect sends messages elsewhere. It is called before there are any.
 func (u *UI) Redirect(messages io.Writer) { u.Stderr = messages }
+
+// LogTo sends messages and the log elsewhere, as ssh's -E and -y; what a program on the host or
+// the session itself shows stays on stderr. It is called before there are any messages, and log
+// is for the rest of the process.
+func (u *UI) LogTo(log io.Writer) { u.log = log }
 
 // SetQuiet is ssh's -q: warnings are dropped, errors are not.
 func (u *UI) SetQuiet(quiet bool) {
@@ -105,7 +111,16 @@ func (u *UI) sayLocked(text, hint string) {
 	if u.raw {
 		message = strings.ReplaceAll(message, "\n", "\r\n")
 	}
-	_, _ = io.WriteString(u.Stderr, message)
+	u.writeLocked(message)
+}
+
+// writeLocked writes a message.
+func (u *UI) writeLocked(message string) {
+	if u.log == nil {
+		_, _ = io.WriteString(u.Stderr, message)
+		return
+	}
+	_, _ = io.WriteString(u.log, strings.ReplaceAll(message, "\r\n", "\n"))
 }
 
 // maxLine bounds a line of a message, in bytes.
@@ -163,6 +178,13 @@ func (u *UI) Show(text string) {
 	_, _ = io.WriteString(u.Stderr, text)
 }
 
+// Message writes a text in ssh's words to where messages go, as it is.
+func (u *UI) Message(text string) {
+	u.lock()
+	defer u.mu.Unlock()
+	u.writeLocked(text)
+}
+
 // Control sends a control sequence of ours to the terminal that is stdout.
 func (u *UI) Control(sequence string) {
 	u.mu.Lock()
@@ -183,7 +205,7 @@ func (u *UI) Notice(text string) {
 // messages go, and whose screen a message would disturb.
 func (u *UI) IsBusy() bool {
 	file, ok := u.Stderr.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) && !terminalIsCooked(file)
+	return u.log == nil && ok && term.IsTerminal(int(file.Fd())) && !terminalIsCooked(file)
 }
 
 // Log returns the program's log, which goes to stderr with -v, and otherwise nowhere.
