@@ -77,13 +77,13 @@ func Table() []Flag {
 		{Letter: 'T', Long: "no-tty", Option: "RequestTTY=no", Does: "No terminal on the host."},
 		{Letter: 't', Long: "tty", Option: "RequestTTY=yes", Does: "A terminal on the host for a command, too; twice: even without one here."},
 		{Letter: 'V', Fate: Handed, Does: "Prints the version of ssh."},
-		{Letter: 'v', Long: "verbose", Does: "Says what happens; up to three times."},
+		{Letter: 'v', Long: "verbose", Option: "LogLevel=DEBUG1", Does: "Says what happens; up to three times."},
 		{Letter: 'W', Value: "host:port", Fate: Handed, Does: "Connects stdin and stdout to this address by way of the host."},
 		{Letter: 'w', Value: "local_tun[:remote_tun]", Fate: OverSSH, Option: "TunnelDevice", Does: "Connects network devices here and there."},
 		{Letter: 'X', Fate: OverSSH, Option: "ForwardX11=yes", Does: "Forwards X11."},
 		{Letter: 'x', Option: "ForwardX11=no", Does: "Does not forward X11."},
 		{Letter: 'Y', Fate: OverSSH, Option: "ForwardX11=yes", Does: "Forwards X11, and trusts the host with it."},
-		{Letter: 'y', Fate: OverSSH, Does: "Sends messages to syslog instead of stderr."},
+		{Letter: 'y', Does: "Sends messages to syslog instead of stderr."},
 		{Letter: 'Z', Fate: Handed, Does: "Prints the keys that ssh would log in with; OpenSSH after 10.0."},
 	}
 }

@@ -1,19 +1,12 @@
 package sshflags
 
-import "slices"
-
-// Asking returns the flags and the destination, in their order, as `ssh -G` is to get them. The
-// command may follow. What ssh -G prints is then what ssh would do:
-//   - it says nothing and writes nothing because of -v, -E and -y; the effect of -v and -q on
-//     LogLevel is an option
-//   - -P is an option, since before OpenSSH 9.4 it was another flag, without a value, and is
-//     ignored there
+// Asking returns the flags and the destination, in their order, as `ssh -G` is to get them, so
+// that it prints what ssh would do. The command may follow. -E and -y are left out, since
+// messages of ssh -G are ours to show, and -P is an option: before OpenSSH 9.4 it was another
+// flag, without a value.
 func (l *Line) Asking() []string {
-	level := l.logLevel()
-	keep := func(g Given) (Given, bool) {
+	return l.words(func(g Given) (Given, bool) {
 		switch g.Flag.Letter {
-		case 'v', 'q':
-			return g, level == ""
 		case 'E', 'y':
 			return g, false
 		case 'P':
@@ -21,12 +14,7 @@ func (l *Line) Asking() []string {
 			return Given{option, "Tag=" + g.Value}, true
 		}
 		return g, true
-	}
-	words := l.words(keep)
-	if level == "" {
-		return words
-	}
-	return append([]string{"-oLogLevel=" + level}, words...)
+	})
 }
 
 // words returns the words of those flags that keep keeps, as it changes them.
@@ -62,25 +50,4 @@ func (g Given) words() []string {
 	default:
 		return []string{letter + g.Value}
 	}
-}
-
-// logLevel is the LogLevel that -v and -q make, "" without -v: the first -v and each -q set it,
-// and every other -v adds to it (main in ssh.c).
-func (l *Line) logLevel() string {
-	levels := []string{"QUIET", "FATAL", "ERROR", "INFO", "VERBOSE", "DEBUG1", "DEBUG2", "DEBUG3"}
-	level, verbose := 0, false
-	for _, g := range l.Given {
-		switch {
-		case g.Flag.Letter == 'q':
-			level = 0
-		case g.Flag.Letter == 'v' && verbose:
-			level = min(level+1, len(levels)-1)
-		case g.Flag.Letter == 'v':
-			level, verbose = slices.Index(levels, "DEBUG1"), true
-		}
-	}
-	if !verbose {
-		return ""
-	}
-	return levels[level]
 }
