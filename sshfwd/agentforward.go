@@ -76,12 +76,12 @@ func (c *Client) ForwardAgent() error {
 	if err != nil {
 		return &ForwardAgentError{socket, errors.New("it is forwarded already")}
 	}
-	c.wg.Go(func() { c.agent.serve(in) })
+	c.wg.Go(func() { c.agent.serve(in, &c.conns) })
 	return nil
 }
 
 // serve accepts the host's channels until the connection ends.
-func (f *agentForward) serve(in <-chan ssh.NewChannel) {
+func (f *agentForward) serve(in <-chan ssh.NewChannel, conns *connList) {
 	ctx, cancel := context.WithCancel(context.Background())
 	slots := make(chan struct{}, maxAgentChannels)
 	var wg sync.WaitGroup
@@ -92,7 +92,7 @@ func (f *agentForward) serve(in <-chan ssh.NewChannel) {
 		case slots <- struct{}{}:
 			wg.Go(func() {
 				defer func() { <-slots }()
-				f.handle(ctx, newCh)
+				f.handle(ctx, conns, newCh)
 			})
 		default:
 			_ = newCh.Reject(ssh.ResourceShortage, "too many connections to the agent")
@@ -102,14 +102,14 @@ func (f *agentForward) serve(in <-chan ssh.NewChannel) {
 
 // handle serves one channel (client_request_agent in OpenSSH's clientloop.c). ctx ends with
 // the connection to the host.
-func (f *agentForward) handle(ctx context.Context, newCh ssh.NewChannel) {
+func (f *agentForward) handle(ctx context.Context, conns *connList, newCh ssh.NewChannel) {
 	conn, err := f.dial(ctx)
 	if err != nil {
 		f.log.Warn("forwarded ssh-agent not reached", "err", err)
 		_ = newCh.Reject(ssh.ConnectionFailed, "no agent")
 		return
 	}
-	ch, err := Accept(newCh)
+	ch, err := conns.accept(newCh)
 	if err != nil {
 		_ = conn.Close()
 		return

@@ -30,6 +30,7 @@ type Client struct {
 	account   account                    // who logged in; set by Dial
 	hostKeys  *hostKeyUpdates            // what comes of UpdateHostKeys; set by Dial
 	qos       config.QoS                 // set by Dial
+	conns     connList
 
 	wg    sync.WaitGroup // the goroutines that Close waits for
 	done  chan struct{}  // closed by the first Close

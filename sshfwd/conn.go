@@ -20,6 +20,7 @@ import (
 // process that does not read.
 type Conn struct {
 	ssh.Channel
+	left   func()
 	closed chan struct{} // closed by Close
 	once   sync.Once
 	gone   chan struct{} // closed when the server has closed the channel
@@ -27,18 +28,21 @@ type Conn struct {
 }
 
 // Accept accepts a channel that the server opens.
-func Accept(newCh ssh.NewChannel) (*Conn, error) {
+func (c *Client) Accept(newCh ssh.NewChannel) (*Conn, error) { return c.conns.accept(newCh) }
+
+func (l *connList) accept(newCh ssh.NewChannel) (*Conn, error) {
+	kind, extra := newCh.ChannelType(), newCh.ExtraData()
 	ch, reqs, err := newCh.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return newConn(ch, reqs), nil
+	return newConn(ch, reqs, l.add(kind, extra)), nil
 }
 
 // newConn takes over an open channel, and its requests, which are all refused. Its
-// goroutine ends with the channel.
-func newConn(ch ssh.Channel, reqs <-chan *ssh.Request) *Conn {
-	c := &Conn{Channel: ch, closed: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{})}
+// goroutine ends with the channel, and calls left.
+func newConn(ch ssh.Channel, reqs <-chan *ssh.Request, left func()) *Conn {
+	c := &Conn{Channel: ch, left: left, closed: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{})}
 	go c.run(reqs)
 	return c
 }
@@ -47,6 +51,7 @@ func newConn(ch ssh.Channel, reqs <-chan *ssh.Request) *Conn {
 // server have closed the channel (reqs ends).
 func (c *Conn) run(reqs <-chan *ssh.Request) {
 	defer close(c.done)
+	defer c.left()
 	for closed := c.closed; closed != nil || reqs != nil; {
 		select {
 		case <-closed:
@@ -85,7 +90,7 @@ func (c *Client) Open(ctx context.Context, kind string, extra []byte) (*Conn, er
 	if err != nil {
 		return nil, err
 	}
-	return newConn(ch, reqs), nil
+	return newConn(ch, reqs, c.conns.add(kind, extra)), nil
 }
 
 // Incoming returns the channels of a type that the server opens from now on, until the

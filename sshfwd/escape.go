@@ -22,6 +22,11 @@ type Escape struct {
 	Show func(text string)
 	// Suspend, if not nil, stops the program until it is continued (~^Z).
 	Suspend func()
+	// Verbosity, if not nil, says more or less from now on (~v, ~V), and returns the LogLevel
+	// that this is.
+	Verbosity func(more bool) (level string)
+	// CommandLine says that the configuration allows a command line (~C), which there is not.
+	CommandLine bool
 }
 
 // EscapeChar reads EscapeChar of ssh_config(5): one character, "^" and a
@@ -44,16 +49,31 @@ func (e *Escape) help() string {
 	for _, line := range [][2]string{
 		{".", "terminate connection"},
 		{"B", "send a BREAK to the remote system"},
+		{"V/v", "decrease/increase verbosity (LogLevel)"},
 		{"^Z", "suspend this program"},
+		{"#", "list forwarded connections"},
 		{"?", "this message"},
 	} {
-		if line[0] != "^Z" || e.Suspend != nil {
+		if (line[0] != "^Z" || e.Suspend != nil) && (line[0] != "V/v" || e.Verbosity != nil) {
 			fmt.Fprintf(&b, " %s%-3s - %s\r\n", char, line[0], line[1])
 		}
 	}
 	fmt.Fprintf(&b, " %s%s   - send the escape character by typing it twice\r\n", char, char)
 	b.WriteString("(Note that escapes are only recognized immediately after newline.)\r\n")
 	return b.String()
+}
+
+// instead says what to do instead of an escape sequence that is not there.
+func instead(command byte) string {
+	switch command {
+	case 'C':
+		return "give -L, -R and -D when you start it"
+	case 'R':
+		return "the keys are renewed by themselves"
+	case '&':
+		return "suspend it, and continue it in the background; or see gpg-bridge up, or -N"
+	}
+	return ""
 }
 
 // visibleChar shows a control character as ^X.

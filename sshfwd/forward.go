@@ -160,7 +160,7 @@ func (f *Forward) isOver() bool {
 // handle serves one channel. It returns when the server has closed it, too, or the
 // connection has ended.
 func (f *Forward) handle(newCh ssh.NewChannel) {
-	conn, err := Accept(newCh)
+	conn, err := f.forwarder.conns.accept(newCh)
 	if err != nil {
 		return // the connection has ended
 	}

@@ -42,6 +42,7 @@ var ErrTaken = errors.New("this connection has its forwarder already")
 // end with the connection; Wait returns then.
 type forwarder struct {
 	conn     *ssh.Client
+	conns    *connList
 	whyEnded func() error // the Client's
 	answered func()       // is called when the server has answered a request for a socket
 	log      *slog.Logger
@@ -62,6 +63,7 @@ func (c *Client) newForwarder(maxConns int) (*forwarder, error) {
 	}
 	r := &forwarder{
 		conn:     c.conn,
+		conns:    &c.conns,
 		whyEnded: c.whyEnded,
 		answered: c.use,
 		log:      c.log,

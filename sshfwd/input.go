@@ -1,6 +1,7 @@
 package sshfwd
 
 import (
+	"fmt"
 	"io"
 	"sync"
 
@@ -112,10 +113,33 @@ func (s *session) execute(escape *Escape, command byte) {
 			s.stdout.hold(func() { s.stderr.hold(escape.Suspend) })
 			return
 		}
-		fallthrough
+		escape.refuse(command)
+	case '#':
+		escape.Show(char + "#\r\n" + s.client.conns.text())
+	case 'v', 'V':
+		if escape.Verbosity != nil {
+			escape.Show(fmt.Sprintf("%s%c [LogLevel %s]\r\n", char, command, escape.Verbosity(command == 'v')))
+			return
+		}
+		escape.refuse(command)
+	case 'C':
+		if !escape.CommandLine {
+			escape.Show("commandline disabled\r\n")
+			return
+		}
+		escape.refuse(command)
 	default:
-		escape.Show(char + visibleChar(command) + " [not supported]\r\n")
+		escape.refuse(command)
 	}
+}
+
+// refuse says that an escape sequence of ssh's is not there.
+func (e *Escape) refuse(command byte) {
+	words := "not supported"
+	if other := instead(command); other != "" {
+		words += ": " + other
+	}
+	e.Show(fmt.Sprintf("%s%s [%s]\r\n", visibleChar(e.Char), visibleChar(command), words))
 }
 
 // sendChanges sends the terminal's sizes (RFC 4254 section 6.7) and BREAKs (RFC 4335).

@@ -16,6 +16,9 @@ import (
 // (RFC 4254, 7.2).
 const directTCP = "direct-tcpip"
 
+// ForwardedTCP is the type of the channels of a tcpip-forward (RFC 4254 section 7.2).
+const ForwardedTCP = "forwarded-tcpip"
+
 // maxJumps is the length of the longest chain of jump hosts. ssh has no limit, and never
 // ends if two hosts are each to be reached through the other.
 const maxJumps = 16

@@ -125,15 +125,20 @@ func TestEscapesThatDoSomethingElse(t *testing.T) {
 	suspended := make(chan struct{})
 	escape := user.escape()
 	escape.Suspend = func() { close(suspended) }
+	escape.CommandLine = true
 	go func() {
-		_, _ = io.WriteString(user.keys, "~B~\x1a~#~&")
+		_, _ = io.WriteString(user.keys, "~B~\x1a~#~&~R~C~v")
 		<-suspended
 		<-broken
 		_, _ = io.WriteString(user.keys, "~.")
 	}()
 	_, err := client.Session(testContext(t), SessionRequest{PTY: &testPTY, Stdin: user.stdin, Escape: escape})
 	require.ErrorIs(t, err, ErrDisconnected)
-	require.Equal(t, "~B\r\n~^Z [suspended]\r\n~# [not supported]\r\n~& [not supported]\r\n", user.saw())
+	require.Equal(t, "~B\r\n~^Z [suspended]\r\n~#\r\n"+
+		"The following connections are open:\r\n  #0 client-session ([session])\r\n"+
+		"~& [not supported: suspend it, and continue it in the background; or see gpg-bridge up, or -N]\r\n"+
+		"~R [not supported: the keys are renewed by themselves]\r\n"+
+		"~C [not supported: give -L, -R and -D when you start it]\r\n~v [not supported]\r\n", user.saw())
 }
 
 func TestEscapeIsTakenOutOfTheInput(t *testing.T) {

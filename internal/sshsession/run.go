@@ -28,8 +28,9 @@ type run struct {
 	guard *promptguard.Guard // of the terminal, nil if there is none
 	place *waitingPlace      // with -N; else nil
 
-	disconnected atomic.Bool // the user left with the escape ~.
-	takenDown    atomic.Bool // the user took the bridge down: this process does not bring it up again
+	level        atomic.Int32 // of messages; see levels
+	disconnected atomic.Bool  // the user left with the escape ~.
+	takenDown    atomic.Bool  // the user took the bridge down: this process does not bring it up again
 }
 
 // Run runs the session, or forwards alone, until it ends. The error is an *ui.ExitError with
@@ -62,6 +63,7 @@ func resolve(ctx context.Context, request Request, user *ui.UI, home *target.Hom
 		user.Message(warning + "\n")
 	}
 	r := &run{request: request, config: t.Config}
+	r.setLevel()
 	r.service = serve.New(serve.Options{
 		Target: t, UI: user, Verbosity: request.Verbosity, Kind: share.Session,
 		Session: !r.onlyForward(), LoginShell: r.onlyForward() || r.remoteCommand() == "",
@@ -93,7 +95,7 @@ func (r *run) killed(ctx context.Context, err error) error {
 		return err
 	}
 	if number, ok := signal.(syscall.Signal); ok && end != nil && r.isVerbose() {
-		r.tell("Killed by signal %d.", number)
+		r.say("Killed by signal %d.", number)
 	}
 	return end
 }

@@ -101,29 +101,6 @@ func (r *run) ending(ctx context.Context, hadTTY bool, err error) error {
 	return err
 }
 
-// isInfoShown reports whether ssh would show messages of LogLevel INFO.
-func (r *run) isInfoShown() bool {
-	switch r.config.LogLevel {
-	case "QUIET", "FATAL", "ERROR":
-		return false
-	}
-	return true
-}
-
-// isErrorShown reports whether ssh would show messages of LogLevel ERROR.
-func (r *run) isErrorShown() bool {
-	return r.config.LogLevel != "QUIET" && r.config.LogLevel != "FATAL"
-}
-
-// isVerbose reports whether ssh would show messages of LogLevel VERBOSE.
-func (r *run) isVerbose() bool {
-	switch r.config.LogLevel {
-	case "VERBOSE", "DEBUG1", "DEBUG2", "DEBUG3":
-		return true
-	}
-	return false
-}
-
 // say is tell for what ssh logs, and -E sends elsewhere.
 func (r *run) say(format string, args ...any) {
 	r.service.UI.Message(fmt.Sprintf(format, args...) + "\r\n")
@@ -241,7 +218,7 @@ func (r *run) escape(raw *rawMode) *sshfwd.Escape {
 	if !ok {
 		return nil
 	}
-	escape := &sshfwd.Escape{Char: char, Show: r.service.UI.Show}
+	escape := &sshfwd.Escape{Char: char, Show: r.service.UI.Show, Verbosity: r.changeLevel, CommandLine: r.config.EnableEscapeCommandline}
 	if terminal.CanSuspend {
 		escape.Suspend = raw.suspend
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -37,6 +38,8 @@ type UI struct {
 	raw   bool      // the terminal is in raw mode, in which an LF needs a CR
 	turn  func()    // returns when nobody else has the terminal; nil if nobody ever has
 	log   io.Writer // where messages go instead of Stderr, nil for there
+
+	verbose atomic.Bool // the log is shown
 
 	prompt atomic.Pointer[func() bool] // cancels another program's prompt; nil: there is never one
 }
@@ -210,10 +213,21 @@ func (u *UI) IsBusy() bool {
 
 // Log returns the program's log, which goes to stderr with -v, and otherwise nowhere.
 func (u *UI) Log(verbosity int) *slog.Logger {
-	if verbosity == 0 {
-		return slog.New(slog.DiscardHandler)
+	u.SetVerbose(verbosity > 0)
+	return slog.New(slog.NewTextHandler(logWriter{u}, &slog.HandlerOptions{Level: logLevel{u}}))
+}
+
+// SetVerbose shows the log from now on, or does not.
+func (u *UI) SetVerbose(verbose bool) { u.verbose.Store(verbose) }
+
+// logLevel is the level from which on the log is shown.
+type logLevel struct{ ui *UI }
+
+func (l logLevel) Level() slog.Level {
+	if l.ui.verbose.Load() {
+		return slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(logWriter{u}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return math.MaxInt
 }
 
 // logWriter writes the log's lines between messages, not into the middle of one.

@@ -77,17 +77,19 @@ type Config struct {
 	KbdInteractiveAuthentication bool
 	NumberOfPasswordPrompts      int
 
-	RequestTTY           string // "auto", "no", "yes", "force"
-	RemoteCommand        string
-	LocalCommand         string   // raw, with its tokens; "" also without PermitLocalCommand
-	SessionType          string   // "none" (-N), "subsystem" (-s), "default"
-	StdinNull            bool     // -n: stdin is /dev/null
-	SendEnv              []string // patterns
-	SetEnv               []string // NAME=value
-	EscapeChar           string   // one character, "^X" or "none"
-	ExitOnForwardFailure bool
-	Forwards             Forwards // LocalForward, RemoteForward, DynamicForward and their options
-	LogLevel             string   // QUIET, FATAL, ERROR, INFO (the default), VERBOSE, DEBUG1, DEBUG2 or DEBUG3
+	RequestTTY    string // "auto", "no", "yes", "force"
+	RemoteCommand string
+	LocalCommand  string   // raw, with its tokens; "" also without PermitLocalCommand
+	SessionType   string   // "none" (-N), "subsystem" (-s), "default"
+	StdinNull     bool     // -n: stdin is /dev/null
+	SendEnv       []string // patterns
+	SetEnv        []string // NAME=value
+	EscapeChar    string   // one character, "^X" or "none"
+	// EnableEscapeCommandline: the escape ~C is allowed, as it is with an ssh before 9.2.
+	EnableEscapeCommandline bool
+	ExitOnForwardFailure    bool
+	Forwards                Forwards // LocalForward, RemoteForward, DynamicForward and their options
+	LogLevel                string   // QUIET, FATAL, ERROR, INFO (the default), VERBOSE, DEBUG1, DEBUG2 or DEBUG3
 
 	// ControlPath is where ssh shares its connections, "" for nowhere, or where
 	// there was no ssh to ask. ControlMaster: an ssh that finds no connection there

@@ -48,6 +48,7 @@ sendenv LC_*
 sendenv LANG
 setenv A=b c
 ipqos af21 none
+enableescapecommandline no
 userknownhostsfile /dev/null /nonexistent
 connecttimeout 3
 escapechar \^X

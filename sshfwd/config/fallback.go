@@ -26,7 +26,7 @@ func fallbackKeys() []string {
 		"nohostauthenticationforlocalhost", "requesttty", "remotecommand", "sessiontype", "stdinnull", "escapechar",
 		"exitonforwardfailure", "loglevel", "gatewayports", "streamlocalbindmask", "streamlocalbindunlink",
 		"clearallforwardings", "updatehostkeys", "fingerprinthash", "visualhostkey", "verifyhostkeydns",
-		"localcommand", "permitlocalcommand", "ipqos",
+		"localcommand", "permitlocalcommand", "ipqos", "enableescapecommandline",
 	}
 }
 
@@ -44,7 +44,7 @@ func fallbackDefaults() Settings {
 		"userknownhostsfile":   {"~/.ssh/known_hosts ~/.ssh/known_hosts2"},
 		"globalknownhostsfile": {filepath.Join(systemConfigDir(), "ssh_known_hosts")},
 		"addressfamily":        {"any"}, "sessiontype": {"default"}, "escapechar": {"~"}, "loglevel": {"INFO"},
-		"ipqos": {"af21 cs1"},
+		"enableescapecommandline": {"no"}, "ipqos": {"af21 cs1"},
 	}
 	maps.Copy(s, defaultAlgorithms())
 	return s

@@ -85,6 +85,7 @@ func (c *Config) setSession(o Options, s Settings) {
 	}
 	c.SendEnv, c.SetEnv = s["sendenv"], s["setenv"]
 	c.EscapeChar = strings.TrimPrefix(s.get("escapechar"), `\`)
+	c.EnableEscapeCommandline = s.On("enableescapecommandline", true)
 	c.ExitOnForwardFailure = s.On("exitonforwardfailure", false)
 	c.LogLevel = logLevel(s.get("loglevel"))
 	if s.On("permitlocalcommand", false) {

@@ -138,21 +138,12 @@ func (f *forwards) spawn(work func()) bool {
 	return true
 }
 
-// A tcpChannel is the payload with which a direct-tcpip or forwarded-tcpip channel is
-// opened (RFC 4254 section 7.2).
-type tcpChannel struct {
-	Host       string
-	Port       uint32
-	OriginHost string
-	OriginPort uint32
-}
-
 // connect has the server connect to target, and returns the channel to it.
 func (f *forwards) connect(target config.Endpoint, origin net.Addr) (*sshfwd.Conn, error) {
 	if target.Path != "" {
 		return f.client.OpenUnix(f.ctx, target.Path)
 	}
-	payload := tcpChannel{Host: target.Host, Port: uint32(target.Port), OriginHost: "127.0.0.1", OriginPort: 65535}
+	payload := sshfwd.TCPChannel{Host: target.Host, Port: uint32(target.Port), OriginHost: "127.0.0.1", OriginPort: 65535}
 	if tcp, ok := origin.(*net.TCPAddr); ok {
 		payload.OriginHost, payload.OriginPort = tcp.IP.String(), uint32(tcp.Port)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"gpg-bridge/internal/testkit/env"
 	"gpg-bridge/internal/testkit/fakesshd"
+	"gpg-bridge/sshfwd"
 	"gpg-bridge/sshfwd/config"
 )
 
@@ -307,7 +308,7 @@ func TestForwardedTCPNobodyAskedFor(t *testing.T) {
 	require.Empty(t, Open(bounded(t), client, forwards, newForwardLog().events()))
 	conn := <-conns
 	open := func(payload []byte) error {
-		ch, reqs, err := conn.OpenChannel(forwardedTCP, payload)
+		ch, reqs, err := conn.OpenChannel(sshfwd.ForwardedTCP, payload)
 		if err == nil {
 			go func() {
 				for range reqs {
@@ -317,9 +318,9 @@ func TestForwardedTCPNobodyAskedFor(t *testing.T) {
 		}
 		return err
 	}
-	require.NoError(t, open(ssh.Marshal(tcpChannel{Host: "localhost", Port: 7001})))
-	require.Error(t, open(ssh.Marshal(tcpChannel{Host: "localhost", Port: 7002})))
-	require.Error(t, open(ssh.Marshal(tcpChannel{Host: "example", Port: 7001})))
+	require.NoError(t, open(ssh.Marshal(sshfwd.TCPChannel{Host: "localhost", Port: 7001})))
+	require.Error(t, open(ssh.Marshal(sshfwd.TCPChannel{Host: "localhost", Port: 7002})))
+	require.Error(t, open(ssh.Marshal(sshfwd.TCPChannel{Host: "example", Port: 7001})))
 	require.Error(t, open([]byte("garbage")))
 }
 

@@ -15,10 +15,6 @@ import (
 	"gpg-bridge/sshfwd/config"
 )
 
-// forwardedTCP is the type of the channels of a tcpip-forward (RFC 4254
-// section 7.2).
-const forwardedTCP = "forwarded-tcpip"
-
 // ask has the server listen for a RemoteForward. The error is a
 // *FailedError.
 func (f *forwards) ask(ctx context.Context, spec config.ForwardSpec) error {
@@ -136,7 +132,7 @@ func (f *forwards) handleChannels() error {
 	if f.handling {
 		return nil
 	}
-	in, err := f.client.Incoming(forwardedTCP)
+	in, err := f.client.Incoming(sshfwd.ForwardedTCP)
 	if err != nil {
 		return err
 	}
@@ -166,7 +162,7 @@ func (f *forwards) dispatch(newCh ssh.NewChannel) {
 // serveRemote connects one channel to its forward's target. A channel for a
 // port that was not asked for is refused.
 func (f *forwards) serveRemote(newCh ssh.NewChannel) {
-	var payload tcpChannel
+	var payload sshfwd.TCPChannel
 	if err := ssh.Unmarshal(newCh.ExtraData(), &payload); err != nil {
 		_ = newCh.Reject(ssh.Prohibited, "malformed request")
 		return
@@ -179,7 +175,7 @@ func (f *forwards) serveRemote(newCh ssh.NewChannel) {
 		return
 	}
 	if spec.IsSocks() {
-		if conn, err := sshfwd.Accept(newCh); err == nil {
+		if conn, err := f.client.Accept(newCh); err == nil {
 			f.serveSocks(conn)
 		}
 		return
@@ -190,7 +186,7 @@ func (f *forwards) serveRemote(newCh ssh.NewChannel) {
 		f.failed(err)
 		return
 	}
-	conn, err := sshfwd.Accept(newCh)
+	conn, err := f.client.Accept(newCh)
 	if err != nil {
 		_ = sock.Close()
 		return
