@@ -51,6 +51,15 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// What only the user's own ssh can do is refused where there is none.
+func TestNoSSHToHandOnTo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	code, stdout, stderr := runMain(t, "", "ssh", "-W", "a:1", "host")
+	require.Equal(t, 255, code)
+	require.Empty(t, stdout)
+	require.Equal(t, "gpg-bridge: there is no ssh, which would have to do this\ngpg-bridge: install OpenSSH's client\n", stderr)
+}
+
 func requireHas(t *testing.T, part, text string) {
 	t.Helper()
 	require.Contains(t, text, part)

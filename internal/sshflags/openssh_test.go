@@ -10,11 +10,21 @@ import (
 
 	"gpg-bridge/internal/sshflags"
 	"gpg-bridge/internal/testkit/env"
+	"gpg-bridge/internal/testkit/release"
 )
 
-// The table has every flag in the usage of the ssh that is here, with a value where it has one.
+// The table has every flag in the usage of the ssh that is here, and of other releases, with a
+// value where it has one.
 func TestTableHasAllThatSSHHas(t *testing.T) {
-	out, _ := exec.Command(env.Tool(t, "ssh")).CombinedOutput()
+	t.Run("here", func(t *testing.T) { requireAll(t, env.Tool(t, "ssh")) })
+	for _, suite := range release.Suites() {
+		t.Run(suite, func(t *testing.T) { requireAll(t, append(release.Inside(t, suite), "ssh")...) })
+	}
+}
+
+func requireAll(t *testing.T, ssh ...string) {
+	t.Helper()
+	out, _ := exec.Command(ssh[0], ssh[1:]...).CombinedOutput()
 	usage := string(out)
 	require.Contains(t, usage, "usage: ssh")
 	letters := regexp.MustCompile(`\[-(\w+)\]`).FindStringSubmatch(usage)
@@ -66,7 +76,7 @@ func TestAskedWordsMeanTheSame(t *testing.T) {
 		"-q -oLogLevel=ERROR h", "-oLogLevel=ERROR -q h", "-vvvvv h", "-E /nonexistent/dir/x h", "-y h",
 		"h cmd -p 22", "h -- -p 22", "-- h -p 22", "-p 22 -- h -p 23", "h -p 22 -- -p 23", "h - x", "- x",
 		"-l -- h -p 22", "h -l -- -p 22", "-2 h", "-o Port=5 h -o Port=6", "h -o Port=6 -p 7", "h -oUser=x u@y",
-		"-1 h", "-s h", "h -s", "h -f",
+		"-p=22 h", "-o=x h", "-l=u h", "-NTo=x h", "-1 h", "-s h", "h -s", "h -f",
 	} {
 		args := strings.Fields(line)
 		parsed, err := sshflags.Parse(args, nil)
@@ -80,6 +90,25 @@ func TestAskedWordsMeanTheSame(t *testing.T) {
 		}
 		require.Equal(t, theirStatus, ourStatus, "%s, asked as %q", line, asked)
 		require.Equal(t, theirs, ours, "%s, asked as %q", line, asked)
+	}
+}
+
+// -P is asked about as an option: ssh before 9.4 would take its value for the destination. What
+// there is no option for is refused in ssh's words.
+func TestTagIsAnOption(t *testing.T) {
+	parsed, err := sshflags.Parse([]string{"-P", "x", "h"}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"-P", "x", "h"}, parsed.Args)
+	require.Equal(t, []string{"-oTag=x", "--", "h"}, parsed.Asking())
+	for _, suite := range release.Suites() {
+		ask := func(args ...string) string {
+			words := append(release.Inside(t, suite), "ssh", "-G", "-F", "none")
+			out, err := exec.Command(words[0], append(words[1:], args...)...).Output()
+			require.NoError(t, err)
+			return string(out)
+		}
+		require.Contains(t, ask(parsed.Args...), "\ntag x\n")
+		require.Equal(t, ask(parsed.Args...), ask(parsed.Asking()...))
 	}
 }
 

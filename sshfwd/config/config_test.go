@@ -175,6 +175,13 @@ Host *
 		To("other", "-l", "u", "-i", file, "-6"),
 		To("web", "-o", "Port=26", "-o", "IdentitiesOnly yes", "-o", "Port=27").Batch(),
 		To("web", "-F", "none"),
+		To("alice@web", "-l", "bob", "-p", "26", "-o", "Port=27"),
+		To("web", "-o", "User=carol", "-l", "bob", "-o", "Port=27", "-p", "26"),
+		{Destination: "a@web", Words: []string{"-p26", "a@web", "-lb", "-p27", "-4", "-6", "-oIdentityFile=" + file, "-i", file, "--"}},
+		To("web", "-A", "-a", "-tt", "-N", "-n", "-e", "none", "-b", "127.0.0.1", "-B", "lo", "-c", "aes128-ctr", "-m", "hmac-sha1"),
+		To("web", "-t", "-T", "-t", "-o", "RequestTTY=force", "-o", "EscapeChar=none", "-e", "^A", "-q"),
+		To("web", "-g", "-o", "GatewayPorts=no", "-o", "ForwardAgent=yes", "-a", "-J", "other", "-v"),
+		To("web", "-A", "-o", "LogLevel=ERROR", "-o", "StdinNull=yes"),
 	} {
 		if o.configFile() == "" {
 			o.Words = append([]string{"-F", file}, o.Words...)
@@ -185,6 +192,7 @@ Host *
 		require.NoError(t, err)
 		// What differs by version or distribution.
 		want.GlobalKnownHostsFiles, got.GlobalKnownHostsFiles = nil, nil
+		want.Warnings = nil // of -v
 		want.KexAlgorithms, got.KexAlgorithms = nil, nil
 		if len(want.Ciphers) > 2 { // the default
 			want.Ciphers, got.Ciphers = nil, nil

@@ -61,6 +61,8 @@ func (s Settings) setFlag(given sshflags.Given) error {
 		return s.setOption(value)
 	case given.Flag.Letter == 't' && slices.Equal(s[key], []string{"yes"}):
 		value = "force"
+	case given.Flag.Letter == 'N':
+		s["requesttty"] = []string{"no"}
 	case given.Flag.Letter == 'f':
 		s["stdinnull"] = []string{"yes"}
 	case given.Flag.Letter == 'p':
