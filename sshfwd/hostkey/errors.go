@@ -72,7 +72,7 @@ func (e *Error) Hint() string {
 	case e.Reason == Revoked:
 		return "a stolen key may be in use: ask the host's administrator, and do not connect"
 	case e.Reason == Weak:
-		return "have the host use an ed25519 key, or lower RequiredRSASize for it"
+		return "the host needs another key, such as an ed25519 one, or RSA with more bits"
 	case errors.Is(e.Err, errNoUserFile):
 		return "name a file in UserKnownHostsFile (/dev/null keeps nothing), or add the key to a GlobalKnownHostsFile"
 	case errors.Is(e.Err, usertext.ErrNoPrompt):
