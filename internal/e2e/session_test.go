@@ -117,12 +117,12 @@ func TestTerminalHere(t *testing.T) {
 
 func TestForwardOnlyUntilASignal(t *testing.T) {
 	s := stage{}.set(t)
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for sig, status := range map[syscall.Signal]int{syscall.SIGINT: 255, syscall.SIGTERM: 0, syscall.SIGQUIT: 255} { // ssh's
 		p := s.bridge(t)
 		s.sign(t)
 		p.signal(t, sig)
 		r := p.wait(t)
-		require.Zero(t, r.code, "%v: %s", sig, r.stderr)
+		require.Equal(t, status, r.code, "%v: %s", sig, r.stderr)
 		require.Empty(t, r.stdout)
 		require.Equal(t, serving+s.socket(t)+"\n", r.stderr, "one line is all")
 		s.requireNoSocket(t)
