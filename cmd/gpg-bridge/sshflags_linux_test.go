@@ -52,6 +52,7 @@ func TestFlagsHaveTheEffectTheyHaveWithSSH(t *testing.T) {
 		{args: []string{"-i", "/nonexistent/key", "host", client}, words: true},
 		{args: []string{"-oFrobnicate=yes", "host"}, words: true},
 		{args: []string{"-oPort", "host"}, words: true},
+		{args: []string{"-q", "-F", "/nonexistent/file", "host"}, words: true},
 		{args: []string{"-J", "a", "-J", "b", "host"}, words: true},
 		{args: []string{"-L", "nonsense", "host"}, words: true},
 		{args: []string{"-Ns", "host", "x"}, words: true},

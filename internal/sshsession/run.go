@@ -3,7 +3,6 @@ package sshsession
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -40,7 +39,9 @@ func Run(ctx context.Context, request Request, user *ui.UI) error {
 	defer home.Stop() // which may wait for what gpgconf has left behind: no session does
 	r, err := resolve(ctx, request, user, home)
 	if refused, ok := errors.AsType[*config.Error](err); ok && refused.Said != nil && ctx.Err() == nil {
-		user.Show(strings.Join(refused.Said, "\n") + "\n")
+		for _, line := range refused.Said {
+			user.Show(line + "\n")
+		}
 		return ui.Exit(ui.ExitConnection, nil)
 	}
 	if err != nil {

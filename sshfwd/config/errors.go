@@ -9,8 +9,8 @@ type Error struct {
 	Advice  string
 	Err     error // may be nil
 
-	// Said is what ssh said of it, line by line and safe for a terminal; nil if it was not ssh
-	// that refused.
+	// Said is what ssh said of it, line by line and safe for a terminal; empty if it was told to
+	// say nothing, and nil if it was not ssh that refused.
 	Said []string
 }
 

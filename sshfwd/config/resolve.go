@@ -140,10 +140,14 @@ func resolveWithSSH(ctx context.Context, ssh program, o Options) (*Config, error
 }
 
 func sshFailed(ctx context.Context, o Options, said []string, err error) error {
-	if ctx.Err() != nil {
+	refused, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	} else if len(said) > 0 {
+	case len(said) > 0:
 		err = errors.New(strings.Join(said, "; "))
+	case ended && refused.ExitCode() == 255:
+		said = []string{} // by -q
 	}
 	return &Error{
 		Problem: fmt.Sprintf("ssh does not accept the configuration for %q", o.Destination),
