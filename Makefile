@@ -22,7 +22,7 @@ test: go ## everything, against real gpg, gpg-agent, ssh and sshd
 	@$(MAKE) --no-print-directory -j2 tests elsewhere
 
 programs:
-	@sh internal/tools/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps bash:bash vim:vim rsync:rsync socat:socat bsdutils:script dropbear-bin:dropbear busybox:busybox ksh93u+m:ksh mksh:mksh yash:yash zsh:zsh pinentry-curses:pinentry-curses pinentry-tty:pinentry-tty
+	@sh internal/tools/need.sh --go-on gcc:gcc libc6-dev: gnupg:gpg gpg-agent:gpg-agent openssh-server:sshd openssh-client:ssh git:git fish:fish tcsh:tcsh procps:ps bash:bash vim:vim rsync:rsync ansible-core:ansible mosh:mosh sshfs:sshfs pdsh:pdsh xauth:xauth softhsm2:softhsm2-util debootstrap:debootstrap socat:socat bsdutils:script dropbear-bin:dropbear busybox:busybox ksh93u+m:ksh mksh:mksh yash:yash zsh:zsh pinentry-curses:pinentry-curses pinentry-tty:pinentry-tty
 	@sh internal/testkit/release/host.sh build --go-on
 
 # Most packages wait for programs most of the time, so more of them run at once than there

@@ -17,17 +17,6 @@ import (
 	"gpg-bridge/internal/testkit/env"
 )
 
-// freePort is one on which nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, err)
-	return port
-}
-
 // -N with forwards of the user's opens them, whoever serves gpg on the host; when
 // that ends, it serves gpg, too; and it stays when the bridge is taken down.
 func TestForwardOnlyWithForwards(t *testing.T) {

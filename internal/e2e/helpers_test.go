@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,6 +209,17 @@ func (s *scene) publicKeys(t testing.TB) []string {
 		primary = field[0] == "pub"
 	}
 	return keys
+}
+
+// freePort is one on which nobody listens.
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	return port
 }
 
 // extraSocket is the laptop's agent, started.
