@@ -101,7 +101,7 @@ type AlgorithmError struct {
 	Offered []string // by the server
 	Allowed []string // by the configuration, as far as we have them
 	// Lacking are those that the server offers and the configuration allows, but that we do
-	// not have. With one of them the user's own ssh connects.
+	// not have (or the MACs for such ciphers). With one of them the user's own ssh connects.
 	Lacking []string
 }
 
@@ -125,6 +125,9 @@ func algorithmError(c *config.Config, err error) error {
 			if slices.Contains(l.want, name) {
 				e.Lacking = append(e.Lacking, name)
 			}
+		}
+		if l.option == ciphers.option && len(macs.ours) == 0 && len(e.Lacking) > 0 {
+			e.Lacking = macs.want // we have the cipher, but no MAC for it
 		}
 		return e
 	}

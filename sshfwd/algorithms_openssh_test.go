@@ -186,6 +186,7 @@ func TestAlgorithmsNotInCommon(t *testing.T) {
 		"Ciphers":           {server: []string{"Ciphers aes128-cbc"}},
 		"HostKeyAlgorithms": {server: []string{"HostKeyAlgorithms ssh-rsa"}},
 		"sntrup761":         {server: []string{"KexAlgorithms sntrup761x25519-sha512@openssh.com"}, lacking: true},
+		"no MAC":            {server: []string{"Ciphers aes128-ctr"}, client: []string{"MACs=umac-64@openssh.com"}, lacking: true},
 		"umac":              {server: []string{"MACs umac-64@openssh.com", "Ciphers aes128-ctr"}, lacking: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,6 +205,9 @@ func TestAlgorithmsNotInCommon(t *testing.T) {
 			require.Equal(t, test.lacking, len(none.Lacking) > 0)
 			require.Equal(t, test.lacking, theirs != "")
 			require.Contains(t, failed.Hint(), "the server should")
+			if test.lacking {
+				require.Regexp(t, "has no (sntrup761|umac)", failed.Hint())
+			}
 			require.NotRegexp(t, "sha1|ssh-rsa|cbc|arcfour", strings.ReplaceAll(failed.Hint(), "hmac-sha1", ""))
 			require.NotContains(t, failed.Error(), "kex-strict")
 			if !test.lacking {
