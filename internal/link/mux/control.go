@@ -164,3 +164,12 @@ func told(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// do sends a request that the master answers with a yes.
+func (c *control) do(ctx context.Context, what string, kind uint32) error {
+	m, err := c.ask(ctx, what, kind, nil)
+	if err == nil && m.Kind != sayOK {
+		err = errProtocol
+	}
+	return err
+}

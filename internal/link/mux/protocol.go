@@ -16,8 +16,11 @@ const (
 	msgHello       = 0x00000001
 	askNewSession  = 0x10000002
 	askAlive       = 0x10000004
+	askTerminate   = 0x10000005
 	askOpenForward = 0x10000006
 	askCloseFwd    = 0x10000007
+
+	askStopListening = 0x10000009
 
 	sayOK               = 0x80000001
 	sayPermissionDenied = 0x80000002
