@@ -64,8 +64,8 @@ func (d *dialer) dial(ctx context.Context) (*Client, error) {
 	if err := checkSupported(c); err != nil {
 		return nil, err
 	}
-	if len(c.Ignored) > 0 {
-		d.log.Info("not supported and ignored", "host", c.OriginalHost, "settings", c.Ignored)
+	if lacks := c.IgnoredText(); lacks != "" {
+		d.log.Info("not supported and ignored", "host", c.OriginalHost, "settings", lacks)
 	}
 	route, err := d.openRoute(ctx)
 	if err != nil {

@@ -94,15 +94,17 @@ type Config struct {
 	// ControlPath is where ssh shares its connections, "" for nowhere, or where
 	// there was no ssh to ask. ControlMaster: an ssh that finds no connection there
 	// shares its own. ControlPersist is how long that one then stays when it is not
-	// used, 0 if this is not limited or it does not stay at all. A Client shares
+	// used, 0 if this is not limited or it does not stay at all, which ControlPersists
+	// tells. ControlAsks: its user is asked whenever it is to be used. A Client shares
 	// nothing.
-	ControlPath    string
-	ControlMaster  bool
-	ControlPersist time.Duration
+	ControlPath     string
+	ControlMaster   bool
+	ControlAsks     bool
+	ControlPersist  time.Duration
+	ControlPersists bool
 
-	// Ignored are the settings that are not supported and have no effect, each
-	// "keyword value".
-	Ignored []string
+	// Lacks are the settings that have no effect, since a Client has not what they ask for.
+	Lacks []Lack
 
 	// Warnings is what ssh said while it read its configuration, one line each,
 	// safe for a terminal.

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,8 @@ func (c *Config) setControl(s Settings) {
 	case "yes", "true", "auto", "ask", "autoask":
 		c.ControlMaster = c.ControlPath != ""
 	}
+	c.ControlAsks = c.ControlMaster && strings.HasSuffix(s.get("controlmaster"), "ask")
+	c.ControlPersists = s.get("controlpersist") != "" && !isNo(s.get("controlpersist"))
 	seconds, err := strconv.Atoi(s.get("controlpersist")) // anything but a number: for ever, or not at all
 	if err == nil && seconds > 0 && seconds <= math.MaxInt32 {
 		c.ControlPersist = time.Duration(seconds) * time.Second

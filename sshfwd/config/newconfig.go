@@ -17,7 +17,7 @@ func newConfig(o Options, s, defaults Settings) (*Config, error) {
 	c := &Config{
 		Destination: o.Destination, ConfigFile: o.configFile(), Detached: o.Detached,
 		BatchMode: o.BatchMode || s.On("batchmode", false),
-		Ignored:   s.ignored(defaults),
+		Lacks:     s.lacks(defaults),
 	}
 	c.setHost(o, s)
 	c.setRoute(s)
