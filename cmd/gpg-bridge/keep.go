@@ -25,6 +25,9 @@ func newKeep(user *ui.UI) *cobra.Command {
 	options.Spec.AddFlags(cmd.Flags(), target.All)
 	cmd.Flags().StringVar(&options.ID, "id", "", "the target's `ID`")
 	cmd.Flags().BoolVar(&options.Pin, "pin", false, "stay without leases")
+	cmd.Flags().StringVar(&options.Over, "over", "", "only over the ssh that shares its connection at this `path`, and as long as that lasts")
+	cmd.Flags().StringVar(&options.Address, "address", "", "with --over: the target's `user@host:port`")
+	cmd.Flags().IntVar(&options.Session, "session", 0, "with --over: end with this `process`, too")
 	cmd.Flags().CountVarP(&options.Verbosity, "verbose", "v", "say what happens")
 	return cmd
 }

@@ -159,9 +159,30 @@ func TestSessionsEndAsWithSSH(t *testing.T) {
 				}
 				return end
 			}
-			require.Equal(t, run(false), run(true))
+			want := run(false)
+			require.Equal(t, want, run(true))
+			test.args = append([]string{overSSH}, test.args...)
+			require.Equal(t, want, asOverSSH(run(true), test.signal), "over ssh")
 		})
 	}
+}
+
+// overSSH has the user's own ssh connect, and asOverSSH makes of what a session then ends with what
+// it is without: ssh calls a connection shared if it does not end with the session, and says so
+// even when a signal has ended it.
+const overSSH = "-oRekeyLimit=1G"
+
+func asOverSSH(end ending, sig syscall.Signal) ending {
+	if sig != 0 {
+		end.stdout = strings.TrimSuffix(end.stdout, "Shared connection to 127.0.0.1 closed.\n")
+		end.stderr = strings.TrimSuffix(end.stderr, "Shared connection to 127.0.0.1 closed.\n")
+	}
+	lost := regexp.MustCompile(`(Connection to \S+ closed\.\n)(Connection to \S+ closed by remote host\.\n)`)
+	for _, text := range []*string{&end.stdout, &end.stderr} {
+		*text = strings.ReplaceAll(*text, "Shared connection to", "Connection to")
+		*text = lost.ReplaceAllString(*text, "$2$1")
+	}
+	return end
 }
 
 func runPlainly(t *testing.T, cmd *exec.Cmd, stdin string, sig syscall.Signal) ending {
@@ -200,6 +221,7 @@ func TestTerminalSessionsEndAsWithSSH(t *testing.T) {
 		name   string
 		args   []string
 		keys   string         // typed when "ready" is there
+		late   string         // the answer to them, which the end may overtake
 		signal syscall.Signal // sent then
 	}{
 		{name: "-t true", args: []string{"-t", "host", "true"}},
@@ -222,8 +244,8 @@ func TestTerminalSessionsEndAsWithSSH(t *testing.T) {
 		{name: "~. in a line", args: []string{"-t", "host", cat}, keys: "x~.\r\x04"},
 		{name: "~~", args: []string{"-t", "host", cat}, keys: "~~.\r\x04"},
 		{name: "-e none", args: []string{"-t", "-e", "none", "host", cat}, keys: "~.\r\x04"},
-		{name: "-e ^A", args: []string{"-t", "-e", "^A", "host", cat}, keys: "~.\r\x01."},
-		{name: "-e %", args: []string{"-t", "-o", "EscapeChar=%", "host", cat}, keys: "~.\r%."},
+		{name: "-e ^A", args: []string{"-t", "-e", "^A", "host", cat}, keys: "~.\r\x01.", late: "~.\n"},
+		{name: "-e %", args: []string{"-t", "-o", "EscapeChar=%", "host", cat}, keys: "~.\r%.", late: "~.\n"},
 		{name: "SIGTERM", args: []string{"-t", "host", loop}, signal: syscall.SIGTERM},
 		{name: "SIGHUP", args: []string{"-t", "host", loop}, signal: syscall.SIGHUP},
 	} {
@@ -241,9 +263,12 @@ func TestTerminalSessionsEndAsWithSSH(t *testing.T) {
 					}
 				}
 				status, text := s.waitKeepingModes(before)
-				return ending{status: status, stdout: plain(text)}
+				return ending{status: status, stdout: strings.Replace(plain(text), test.late, "", 1)}
 			}
-			require.Equal(t, run(false), run(true))
+			want := run(false)
+			require.Equal(t, want, run(true))
+			test.args = append([]string{overSSH}, test.args...)
+			require.Equal(t, want, asOverSSH(run(true), test.signal), "over ssh")
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"gpg-bridge/internal/detached"
@@ -27,10 +28,12 @@ const (
 
 // A Launcher starts bridges in the background for one target.
 type Launcher struct {
-	Dir    *share.Dir
-	Target *target.Target
-	Spec   target.Spec // as the user gave it, without what the Target has adopted
-	Pin    bool        // they stay without leases
+	Dir     *share.Dir
+	Target  *target.Target
+	Spec    target.Spec // as the user gave it, without what the Target has adopted
+	Pin     bool        // they stay without leases
+	Over    string      // Options.Over
+	Session int         // Options.Session
 }
 
 // Ensure returns a lease of the target's bridge, and starts one if there is none.
@@ -80,7 +83,13 @@ func (l *Launcher) Start(ctx context.Context) error {
 }
 
 func (l *Launcher) args() []string {
-	args := append([]string{"keep", "--id=" + l.Target.ID}, l.Spec.Absolute().Args(target.All)...)
+	flags := target.All
+	args := []string{"keep", "--id=" + l.Target.ID}
+	if l.Over != "" {
+		flags = target.OfAgent | target.OfHost
+		args = append(args, "--over="+l.Over, "--address="+l.Target.Address, "--session="+strconv.Itoa(l.Session))
+	}
+	args = append(args, l.Spec.Absolute().Args(flags)...)
 	if l.Pin {
 		args = append(args, "--pin")
 	}

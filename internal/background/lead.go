@@ -2,6 +2,7 @@ package background
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ func (p *process) serveAgainAndAgain(ctx context.Context, holder *share.Holder) 
 	backoff := retry.Reconnecting()
 	for {
 		since, err := p.serveOnce(ctx, holder, resumed)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errMasterGone) {
 			return
 		}
 		backoff.HeldSince(since)
@@ -75,6 +76,8 @@ func (p *process) serveOnce(ctx context.Context, holder *share.Holder, resumed <
 func (p *process) connect(ctx context.Context) (connection serve.Connection, err error) {
 	if shared := p.master.open(ctx); shared != nil {
 		connection = serve.Connection{Link: shared}
+	} else if p.over {
+		return serve.Connection{}, errMasterGone
 	} else if connection, err = p.service.Dial(ctx); err != nil {
 		return serve.Connection{}, err
 	}

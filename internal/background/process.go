@@ -37,6 +37,7 @@ type process struct {
 	dir     *share.Dir
 	master  *master // the user's ssh whose connection may be used
 	pin     bool
+	over    bool   // only over the master's connection, and for as long as that lasts
 	ready   func() // tells whoever started us that we can be asked
 
 	entry *share.Holder // as the standby, or nil
@@ -52,6 +53,8 @@ func (p *process) run(ctx context.Context) error {
 		case err == nil:
 			goOn, err = p.lead(ctx, holder)
 		case !errors.Is(err, share.ErrHeld):
+		case p.over:
+			goOn, err = p.standAside(ctx), nil
 		case p.pin:
 			goOn, err = p.follow(ctx)
 		default: // another process was quicker
@@ -71,12 +74,16 @@ func (p *process) lead(ctx context.Context, holder *share.Holder) (goOn bool, er
 	if p.leaveStandby() != "" {
 		return false, nil
 	}
-	if p.pin {
+	if p.pin || p.over {
 		holder.Pin()
 	}
 	p.service.Status.Set(share.Connecting, nil)
 	p.ready()
 	p.serveUntilAsked(ctx, holder)
+	if p.over {
+		_ = holder.Close()
+		return holder.Ending() == share.HandedOver, nil
+	}
 	if ctx.Err() != nil || holder.Ending() != share.HandedOver || !holder.Pinned() {
 		return false, nil
 	}

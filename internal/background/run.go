@@ -21,6 +21,9 @@ type Options struct {
 	Spec      target.Spec
 	ID        string // of the target; "" to make it of the Spec
 	Pin       bool   // stay without leases, until somebody ends it
+	Over      string // a control socket: use this connection only, and end with it; or ""
+	Address   string // of the target, with Over
+	Session   int    // with Over: a process with which to end, too; 0 for none
 	UI        *ui.UI // its Stdout gets ready when the process can be asked for its status
 	Verbosity int
 }
@@ -28,12 +31,12 @@ type Options struct {
 // Run is the bridge until nobody needs it any more.
 func Run(ctx context.Context, o Options) error {
 	o.UI.Redirect(newLog(o.UI.Stderr, o.ID))
-	home := target.AskHome(ctx)
-	defer home.Stop()
-	t, err := resolve(ctx, o, home, true)
+	t, err := targetOf(ctx, o)
 	if err != nil {
 		return err
 	}
+	ctx, stop := untilEnds(ctx, o.Session)
+	defer stop()
 	dir, err := share.Open()
 	if err != nil {
 		return err
@@ -43,12 +46,22 @@ func Run(ctx context.Context, o Options) error {
 		service: serve.New(serve.Options{
 			Target: t, UI: o.UI, Verbosity: o.Verbosity, Kind: share.Background, LoginShell: true,
 		}),
-		dir: dir, pin: o.Pin,
+		dir: dir, pin: o.Pin, over: o.Over != "",
 		ready: sync.OnceFunc(func() { sayReady(o.UI.Stdout) }),
 	}
 	p.master = newMaster(ctx, p.service, !o.Pin)
 	defer p.master.close()
 	return p.run(ctx)
+}
+
+// targetOf returns the target of a process without a terminal.
+func targetOf(ctx context.Context, o Options) (*target.Target, error) {
+	if o.Over != "" {
+		return overTarget(o)
+	}
+	home := target.AskHome(ctx)
+	defer home.Stop()
+	return resolve(ctx, o, home, true)
 }
 
 // resolve finds out what the Spec leads to. detached: this process does not run in its user's

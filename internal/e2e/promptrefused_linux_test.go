@@ -83,6 +83,18 @@ func TestNoPromptWhereAProxysSSHReads(t *testing.T) {
 	require.NotContains(t, strings.ToLower(d.seen.String()), "no bridge")
 }
 
+// Nor in a session of gpg-bridge ssh that the user's ssh has, which reads the terminal then.
+func TestNoPromptInASessionOverSSH(t *testing.T) {
+	d := stage{key: gpghome.KeySpec{Passphrase: secret}}.set(t).seat(t, "pinentry-curses")
+	p := d.run(t, program, "ssh", "-F", d.sshd.ConfigFile, "-C", "-tt", "host", d.signHere()+"; read line")
+	d.expect(t, "status 2", 1)
+	require.Contains(t, d.seen.String(), "signing failed: No pinentry")
+	require.NotContains(t, d.seen.String(), "remote site", "a prompt")
+	d.expect(t, "gpg-bridge: warning: gpg on the host was refused", 1)
+	d.keys(t, "\r")
+	require.Zero(t, p.wait(t).code)
+}
+
 // A hostConversation is one with the agent that something on the host, no gpg, keeps as
 // long as it likes.
 type hostConversation struct {

@@ -107,13 +107,17 @@ var layers = []layer{
 			"internal/retry", "internal/serve", "internal/share", "internal/target", "internal/ui",
 			"internal/usertext", "sshfwd/config",
 		}},
-		{"internal/sshsession", []string{
-			"internal/bridge", "internal/link", "internal/proc", "internal/promptguard", "internal/realssh",
-			"internal/retry", "internal/serve", "internal/share", "internal/signals", "internal/target", "internal/terminal",
-			"internal/ui", "internal/usertext", "remoteside/prepare", "sshfwd", "sshfwd/config", "sshfwd/ports",
-			"sshfwd/wire",
+		{"internal/sshmaster", []string{
+			"internal/link/mux", "internal/private", "internal/signals", "internal/sshflags", "internal/ui", "sshfwd",
+			"sshfwd/config", "sshfwd/login",
 		}},
 	},
+	{{"internal/sshsession", []string{
+		"internal/background", "internal/bridge", "internal/link", "internal/proc", "internal/promptguard",
+		"internal/realssh", "internal/retry", "internal/serve", "internal/share", "internal/signals",
+		"internal/sshflags", "internal/sshmaster", "internal/target", "internal/terminal", "internal/ui",
+		"internal/usertext", "remoteside/prepare", "sshfwd", "sshfwd/config", "sshfwd/ports", "sshfwd/wire",
+	}}},
 	{{"internal/proxy", []string{
 		"internal/background", "internal/detached", "internal/notice", "internal/private", "internal/proc",
 		"internal/pump", "internal/realssh", "internal/retry", "internal/share", "internal/target", "internal/ui",

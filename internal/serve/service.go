@@ -34,6 +34,9 @@ type Options struct {
 	// LoginShell: the path at which the gpg of a login shell looks is served, too. It is not
 	// set for a single command, since finding out the path runs the user's start-up files.
 	LoginShell bool
+
+	// Unguarded: another program reads the user's terminal while this process lives.
+	Unguarded bool
 }
 
 // A Service serves gpg on one target from this process. It outlives its connections, which
@@ -64,7 +67,9 @@ func New(options Options) *Service {
 // ended; end waits for messages that are being written.
 func (s *Service) Begin(ctx context.Context) (local *bridge.Local, check *LocalCheck, guard *promptguard.Guard, end func()) {
 	local = s.local()
-	guard = promptguard.New(ctx, s.UI, local.Agent)
+	if !s.Unguarded {
+		guard = promptguard.New(ctx, s.UI, local.Agent)
+	}
 	s.Status.watchedBy(guard)
 	check = &LocalCheck{local: local}
 	if !s.held {

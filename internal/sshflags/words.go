@@ -1,5 +1,7 @@
 package sshflags
 
+import "slices"
+
 // Asking returns the flags and the destination, in their order, as `ssh -G` is to get them, so
 // that it prints what ssh would do. The command may follow. -E and -y are left out, since
 // messages of ssh -G are ours to show, and -P is an option: before OpenSSH 9.4 it was another
@@ -50,4 +52,24 @@ func (g Given) words() []string {
 	default:
 		return []string{letter + g.Value}
 	}
+}
+
+// Without returns the Line without these flags.
+func (l *Line) Without(letters ...byte) *Line {
+	less := *l
+	less.Given = nil
+	for i, g := range l.Given {
+		if !slices.Contains(letters, g.Flag.Letter) {
+			less.Given = append(less.Given, g)
+		} else if i < l.before {
+			less.before--
+		}
+	}
+	return &less
+}
+
+// Words returns the flags and the destination in their order, from which [Parse] makes the same
+// Line. The command may follow.
+func (l *Line) Words() []string {
+	return l.words(func(g Given) (Given, bool) { return g, true })
 }

@@ -47,7 +47,7 @@ func (r *run) forwardAgainAndAgain(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return r.killed(ctx, err)
 		}
-		if !served || link.Hopeless(err) || errors.Is(err, errNotWanted) || errors.Is(err, share.ErrTakenDown) {
+		if !served || r.overSSH || link.Hopeless(err) || errors.Is(err, errNotWanted) || errors.Is(err, share.ErrTakenDown) {
 			return err
 		}
 		backoff.HeldSince(since)
@@ -70,7 +70,7 @@ func (r *run) forwardOnce(ctx context.Context, resumed <-chan struct{}, served *
 	if err := r.connect(ctx); err != nil {
 		return time.Time{}, err
 	}
-	defer r.conn.Close()
+	defer r.disconnect(ctx)
 	if r.place != nil {
 		r.place.leave()
 		r.service.Status.Set(share.Connecting, nil)

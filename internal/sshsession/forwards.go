@@ -15,6 +15,9 @@ import (
 // openForwards sets up the user's own forwards. gpgSocket is the bridge's on the host, or "".
 // A failure is a warning, or an *ui.ExitError with ExitOnForwardFailure.
 func (r *run) openForwards(ctx context.Context, gpgSocket string) error {
+	if r.master != nil { // which has them
+		return nil
+	}
 	specs := r.config.Forwards
 	specs.Remote = slices.DeleteFunc(slices.Clone(specs.Remote), func(spec config.ForwardSpec) bool {
 		same := gpgSocket != "" && spec.Listen.Path != "" && path.Clean(spec.Listen.Path) == path.Clean(gpgSocket)

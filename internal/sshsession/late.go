@@ -69,6 +69,9 @@ func (b *sessionBridge) deadline(began time.Time) time.Time {
 	if stage, _ := b.progress.Now(); stage.On != serve.OnShell && stage.On != serve.OnHost {
 		return began.Add(bridgePatience)
 	}
+	if b.run.master != nil { // whose connection's round trips are not known
+		return began.Add(bridgePatience)
+	}
 	return hostDeadline(began, b.run.conn.Client.RoundTrip)
 }
 
@@ -110,7 +113,9 @@ func (b *sessionBridge) beLate() {
 	b.mu.Lock()
 	b.lateSince = time.Now()
 	b.mu.Unlock()
-	if !b.run.onlyForward() && !b.run.conn.Client.HasAhead() {
+	if b.run.master != nil { // nobody sees the session's first output
+		b.tellLate()
+	} else if !b.run.onlyForward() && !b.run.conn.Client.HasAhead() {
 		b.tellLate()
 		b.cancel(errInTheWay) // the preparation has the only session that the server grants
 	}

@@ -13,6 +13,9 @@ import (
 // matter. An error says that it cannot be run by its tokens, or that a signal has ended the
 // wait, of which ssh dies; the command may have had it, too, and goes on if not.
 func (r *run) runLocalCommand(ctx context.Context) error {
+	if r.master != nil { // which has run it
+		return nil
+	}
 	command, err := r.config.LocalCommandLine()
 	if err != nil {
 		return ui.Exit(ui.ExitConnection, err)

@@ -12,6 +12,8 @@ import (
 	"gpg-bridge/internal/serve"
 	"gpg-bridge/internal/share"
 	"gpg-bridge/internal/signals"
+	"gpg-bridge/internal/sshflags"
+	"gpg-bridge/internal/sshmaster"
 	"gpg-bridge/internal/target"
 	"gpg-bridge/internal/ui"
 	"gpg-bridge/sshfwd/config"
@@ -23,9 +25,12 @@ type run struct {
 	config  *config.Config
 	service *serve.Service
 
-	conn  serve.Connection   // our own; set by connect
-	guard *promptguard.Guard // of the terminal, nil if there is none
-	place *waitingPlace      // with -N; else nil
+	line    sshflags.Line      // of the user's ssh
+	overSSH bool               // the user's own ssh connects
+	master  *sshmaster.Master  // that ssh; nil if it does not
+	conn    serve.Connection   // set by connect
+	guard   *promptguard.Guard // of the terminal, nil if there is none
+	place   *waitingPlace      // with -N; else nil
 
 	level        atomic.Int32 // of messages; see levels
 	disconnected atomic.Bool  // the user left with the escape ~.
@@ -47,7 +52,10 @@ func Run(ctx context.Context, request Request, user *ui.UI) error {
 	if err != nil {
 		return notBegun(ctx, err)
 	}
-	if r.onlyForward() {
+	switch {
+	case r.forks():
+		return r.fork(ctx)
+	case r.onlyForward():
 		return r.keepForwarding(ctx)
 	}
 	return r.runSession(ctx)
@@ -65,11 +73,17 @@ func resolve(ctx context.Context, request Request, user *ui.UI, home *target.Hom
 	}
 	r := &run{request: request, config: t.Config}
 	r.setLevel()
+	if r.line, err = sshflags.Parse(request.Args, nil); err != nil {
+		return nil, err
+	}
 	r.service = serve.New(serve.Options{
 		Target: t, UI: user, Verbosity: request.Verbosity, Kind: share.Session,
 		Session: !r.onlyForward(), LoginShell: r.onlyForward() || r.remoteCommand() == "",
 	})
-	return r, r.checkSession()
+	if err := r.checkSession(); err != nil {
+		return nil, err
+	}
+	return r, r.chooseSSH(ctx)
 }
 
 // notBegun returns the error of a run that failed with err before it had a connection, or how
@@ -109,7 +123,7 @@ func (r *run) runSession(ctx context.Context) error {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	defer r.conn.Close()
+	defer r.disconnect(ctx)
 	r.openAhead() // before anything else is asked of the host
 	beside := r.bringUp(ctx, local, check)
 	defer beside.takeDown(ctx)
@@ -143,12 +157,23 @@ func (r *run) begin(ctx context.Context) (local *bridge.Local, check *serve.Loca
 
 // connect logs in.
 func (r *run) connect(ctx context.Context) error {
+	if r.overSSH {
+		return r.connectSSH(ctx)
+	}
 	connection, err := r.service.Dial(ctx)
 	if err != nil {
 		return notBegun(ctx, err)
 	}
 	r.conn = connection
 	return nil
+}
+
+// disconnect ends the connection.
+func (r *run) disconnect(ctx context.Context) {
+	if r.master != nil && ctx.Err() != nil {
+		r.master.Abandon()
+	}
+	_ = r.conn.Close()
 }
 
 // onlyForward reports whether no session is wanted, by -N or SessionType none.
@@ -168,5 +193,5 @@ func (r *run) hasForwards() bool { return !r.config.Forwards.IsEmpty() }
 // mayOverlap reports whether the session may start before the host has answered the request to
 // forward: not if that answer decides what comes next.
 func (r *run) mayOverlap() bool {
-	return !r.bridgeIsAll() && len(r.config.Forwards.Remote) == 0
+	return !r.bridgeIsAll() && len(r.config.Forwards.Remote) == 0 && r.master == nil
 }

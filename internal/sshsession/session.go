@@ -39,6 +39,9 @@ func (r *run) remoteCommand() string {
 
 // session runs the command, or the login shell, and returns its status.
 func (r *run) session(ctx context.Context, b *sessionBridge) error {
+	if r.master != nil {
+		return r.sessionOverSSH(ctx)
+	}
 	request := sshfwd.SessionRequest{
 		Command:   r.remoteCommand(),
 		Subsystem: r.isSubsystem(),
@@ -145,6 +148,9 @@ func (r *run) terminal() (here *terminal.Terminal, pty *terminal.PTY, missing bo
 
 // openAhead opens the session's channel and requests its terminal while the host is prepared.
 func (r *run) openAhead() {
+	if r.master != nil {
+		return
+	}
 	r.conn.Client.OpenAhead()
 	if _, pty, _ := r.terminal(); pty != nil {
 		r.conn.Client.AskPTYAhead(pty)

@@ -19,6 +19,10 @@ type Target struct {
 	Address string // user@host:port, resolved
 	Config  *config.Config
 	Spec    Spec
+
+	// Unproxied: ssh_config's ProxyCommand is gpg-bridge proxy, and Config has the proxy's own
+	// way to the host in its place.
+	Unproxied bool
 }
 
 // Resolve asks ssh what ssh_config makes of a Spec. options are those of [Spec.SSH], possibly
@@ -38,7 +42,9 @@ func Resolve(ctx context.Context, spec Spec, options config.Options, home *Home)
 	if line != nil {
 		spec.adopt(line)
 	}
-	return Of(resolved, spec, home.Name()), nil
+	t := Of(resolved, spec, home.Name())
+	t.Unproxied = line != nil
+	return t, nil
 }
 
 // Of returns the target of a configuration, which it does not change. Whatever makes two

@@ -1,0 +1,108 @@
+package sshsession
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+
+	"gpg-bridge/internal/realssh"
+	"gpg-bridge/internal/serve"
+	"gpg-bridge/internal/signals"
+	"gpg-bridge/internal/sshmaster"
+	"gpg-bridge/internal/ui"
+	"gpg-bridge/internal/usertext"
+)
+
+// chooseSSH decides whether the user's own ssh connects, and has the session. On Windows, where
+// ssh shares no connection, the error is what cannot be done.
+func (r *run) chooseSSH(ctx context.Context) error {
+	reasons := sshmaster.Why(ctx, r.config)
+	if len(reasons) == 0 {
+		return nil
+	}
+	var texts, vital []string
+	for _, reason := range reasons {
+		texts = append(texts, reason.Text)
+		if reason.Vital {
+			vital = append(vital, reason.Text)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		if len(vital) > 0 {
+			return &needsSSHError{strings.Join(vital, ", ")}
+		}
+		return nil
+	}
+	r.overSSH, r.service.Unguarded = true, true
+	r.service.Log.Info("the user's ssh connects", "for", strings.Join(texts, ", "))
+	return nil
+}
+
+// A needsSSHError says that only ssh can do what is asked for, and cannot share its connection
+// with a bridge.
+type needsSSHError struct{ what string }
+
+func (e *needsSSHError) Error() string {
+	return e.what + ": only ssh itself can do this, and on Windows it shares no connection with a bridge"
+}
+
+// Hint says what to do.
+func (e *needsSSHError) Hint() string {
+	return "leave it out for this host, for example in a Host block of its own in ssh_config, or use ssh without gpg there"
+}
+
+// connectSSH has the user's ssh log in.
+func (r *run) connectSSH(ctx context.Context) error {
+	path, environ, err := realssh.Find(ctx)
+	if err != nil {
+		return notBegun(ctx, usertext.WithHint("only ssh can do what is asked for, and there is none", "install OpenSSH's client"))
+	}
+	master, err := sshmaster.Connect(ctx, r.sshOptions(path, environ))
+	if err != nil {
+		return ofSSH(err)
+	}
+	r.conn, r.master = serve.Connection{Link: master}, master
+	r.service.Status.SharedBy(master.SharedBy())
+	return nil
+}
+
+func (r *run) sshOptions(path string, environ []string) sshmaster.Options {
+	t := r.service.Target
+	user := r.service.UI
+	return sshmaster.Options{
+		SSH: path, Env: environ, Line: r.line, Config: r.config, Name: t.ID, Log: r.service.Log,
+		Route: sshmaster.Route{Replace: t.Unproxied, ProxyCommand: r.config.ProxyCommand, ProxyJump: r.config.ProxyJump},
+		Stays: r.forks() && r.onlyForward(),
+		Stdio: sshmaster.Stdio{In: user.Stdin, Out: user.Stdout, Err: user.Stderr},
+	}
+}
+
+// sessionOverSSH runs the session.
+func (r *run) sessionOverSSH(ctx context.Context) error {
+	if _, pty, _ := r.terminal(); pty != nil { // that ssh sets raw mode
+		r.service.UI.SetRaw(true)
+		defer r.service.UI.SetRaw(false)
+	}
+	err := r.master.Session(ctx)
+	ended, ok := errors.AsType[*sshmaster.ExitError](err)
+	if ok && ended.Status == ui.ExitConnection && r.master.IsLost() && r.isErrorShown() {
+		// The ssh that is logged in has no terminal to say it on.
+		r.tell("Connection to %s closed by remote host.", r.config.Hostname)
+	}
+	return ofSSH(err)
+}
+
+// ofSSH returns an error of the user's ssh as ours: it has said what there is to say.
+func ofSSH(err error) error {
+	ended, ok := errors.AsType[*sshmaster.ExitError](err)
+	switch {
+	case !ok && err != nil:
+		return ui.Exit(ui.ExitConnection, err)
+	case ok && ended.Signal != 0:
+		return ui.Exit(ui.ExitConnection, &signals.DiedError{Signal: ended.Signal})
+	case ok:
+		return ui.Exit(ended.Status, nil)
+	}
+	return ui.Exit(0, nil)
+}
