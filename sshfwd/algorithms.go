@@ -55,6 +55,21 @@ func algorithmLists(c *config.Config) (kex, ciphers, macs, hostKeys algorithmLis
 	return kex, ciphers, macs, hostKeys
 }
 
+// advisable are those that the configuration allows and x/crypto does not call insecure, or
+// all such if the configuration allows none.
+func (l *algorithmList) advisable() []string {
+	var names []string
+	for _, name := range l.ours {
+		if slices.Contains(l.known, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return l.known
+	}
+	return names
+}
+
 // needsMAC reports whether a cipher does not authenticate what it encrypts (cipher.c in
 // OpenSSH).
 func needsMAC(cipher string) bool {
@@ -99,7 +114,7 @@ func propose(client *ssh.ClientConfig, c *config.Config) error {
 type AlgorithmError struct {
 	Option  string   // of ssh_config(5): KexAlgorithms, Ciphers, MACs or HostKeyAlgorithms
 	Offered []string // by the server
-	Allowed []string // by the configuration, as far as we have them
+	Better  []string // what the server should have: none that is insecure
 	// Lacking are those that the server offers and the configuration allows, but that we do
 	// not have (or the MACs for such ciphers). With one of them the user's own ssh connects.
 	Lacking []string
@@ -116,7 +131,7 @@ func algorithmError(c *config.Config, err error) error {
 		if !strings.HasSuffix(none.What, l.what) {
 			continue
 		}
-		e := &AlgorithmError{Option: l.option, Allowed: l.ours}
+		e := &AlgorithmError{Option: l.option, Better: l.advisable()}
 		for _, name := range none.RequestedAlgorithms {
 			if name == "ext-info-s" || strings.HasPrefix(name, "kex-strict-") { // no algorithms
 				continue
@@ -142,8 +157,8 @@ func (e *AlgorithmError) Error() string {
 func (e *AlgorithmError) Hint() string {
 	if len(e.Lacking) > 0 {
 		return fmt.Sprintf("gpg-bridge has no %s, with which ssh connects; the server should also have one of %s",
-			strings.Join(e.Lacking, ", "), strings.Join(e.Allowed, ", "))
+			strings.Join(e.Lacking, ", "), strings.Join(e.Better, ", "))
 	}
 	return fmt.Sprintf("ssh does not connect either: the server should have one of %s (%s in its sshd_config, or a newer sshd)",
-		strings.Join(e.Allowed, ", "), e.Option)
+		strings.Join(e.Better, ", "), e.Option)
 }
