@@ -94,11 +94,15 @@ func TestMessagesInAFile(t *testing.T) {
 		{"-T", "host"},
 		{"host"},
 	} {
+		stdin := "echo err >&2; exit 3\n"
+		if args[0] == "-tt" { // its terminal would echo that, before or after the command's output
+			stdin = ""
+		}
 		var texts, errs [2]string
 		for i, ours := range []bool{false, true} {
 			file := filepath.Join(env.ShortDir(t), "log")
 			for range 2 { // the second appends
-				end := runPlainly(t, h.command(t, ours, append([]string{"-E", file}, args...)...), "echo err >&2; exit 3\n", 0)
+				end := runPlainly(t, h.command(t, ours, append([]string{"-E", file}, args...)...), stdin, 0)
 				errs[i] += end.stdout + "|" + end.stderr + "|" + strconv.Itoa(end.status)
 			}
 			text, err := os.ReadFile(file)

@@ -80,7 +80,7 @@ func (m *Master) logIn(ctx context.Context) error {
 		return err
 	}
 	m.path, m.ours = path, true
-	if err := m.options.run(ctx, m.options.loginArgs(path), nil); err != nil {
+	if err := m.options.run(ctx, m.options.loginArgs(path), m.options.Stdio.In); err != nil {
 		return err
 	}
 	if m.options.Stays {
