@@ -57,8 +57,25 @@ func (c *Config) setAlgorithms(o Options, s, defaults Settings) {
 		c.PubkeyAcceptedAlgorithms = s.list("pubkeyacceptedkeytypes")
 	}
 	c.KexAlgorithms, c.Ciphers, c.MACs = s.list("kexalgorithms"), s.list("ciphers"), s.list("macs")
+	if slices.Equal(c.KexAlgorithms, defaults.list("kexalgorithms")) {
+		c.KexAlgorithms = postQuantum(c.KexAlgorithms)
+	}
 	line := o.line()
 	c.HostKeyAlgorithmsOrdered = hostKeysOrdered(line.Values('o'), c.HostKeyAlgorithms, defaults.list("hostkeyalgorithms"))
+}
+
+// mlkem is the post-quantum key exchange that OpenSSH has since 9.9, and golang.org/x/crypto.
+const mlkem = "mlkem768x25519-sha256"
+
+// postQuantum returns ssh's own list, of a version between 8.5 and 9.8, with mlkem in front: the
+// one with which these begin, sntrup761, is not there, and a host with 9.9 has both. So the key
+// exchange with that is post-quantum, as ssh's is. A list that the user has changed is taken as it
+// is.
+func postQuantum(kex []string) []string {
+	if len(kex) == 0 || !strings.HasPrefix(kex[0], "sntrup761") || slices.Contains(kex, mlkem) {
+		return kex
+	}
+	return append([]string{mlkem}, kex...)
 }
 
 // hostKeysOrdered reports whether the user has said in which order host key algorithms are
