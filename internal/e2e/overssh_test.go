@@ -234,3 +234,15 @@ func TestLostOverSSH(t *testing.T) {
 	require.Equal(t, 255, r.code)
 	require.Contains(t, r.stderr, "Connection to 127.0.0.1 closed by remote host.")
 }
+
+// A host whose only key exchange is one that ssh alone has.
+func TestOverSSHForAnAlgorithm(t *testing.T) {
+	s := stage{sshd: sshd.Config{Options: []string{"KexAlgorithms sntrup761x25519-sha512@openssh.com"}}}.set(t)
+	r := s.runSigning(t)
+	require.Empty(t, r.stderr)
+	require.Equal(t, 1, s.logIns())
+	r = s.run(t, "-v", "host", "exit 4")
+	require.Equal(t, 4, r.code)
+	require.Contains(t, r.stderr, "sntrup761x25519-sha512@openssh.com")
+	s.requireNoMaster(t)
+}

@@ -12,6 +12,7 @@ import (
 	"gpg-bridge/internal/sshmaster"
 	"gpg-bridge/internal/ui"
 	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd"
 )
 
 // chooseSSH decides whether the user's own ssh connects, and has the session. On Windows, where
@@ -65,6 +66,25 @@ func (r *run) connectSSH(ctx context.Context) error {
 	r.conn, r.master = serve.Connection{Link: master}, master
 	r.service.Status.SharedBy(master.SharedBy())
 	return nil
+}
+
+// onlySSHHas returns the algorithms for want of which a connection failed before the log-in, and
+// that the user's ssh has; "" if it did not, or ssh shares no connection here.
+func onlySSHHas(err error) string {
+	none, ok := errors.AsType[*sshfwd.AlgorithmError](err)
+	if !ok || runtime.GOOS == "windows" {
+		return ""
+	}
+	return strings.Join(none.Lacking, ",")
+}
+
+// connectSSHInstead has the user's ssh log in to a host that takes no algorithm of ours.
+func (r *run) connectSSHInstead(ctx context.Context, algorithms string) error {
+	r.service.Log.Info("the user's ssh connects", "for", algorithms)
+	r.overSSH, r.service.Unguarded = true, true
+	r.guard.End() // that ssh reads the terminal
+	r.guard = nil
+	return r.connectSSH(ctx)
 }
 
 func (r *run) sshOptions(path string, environ []string) sshmaster.Options {

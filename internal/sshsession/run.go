@@ -161,6 +161,9 @@ func (r *run) connect(ctx context.Context) error {
 		return r.connectSSH(ctx)
 	}
 	connection, err := r.service.Dial(ctx)
+	if foreign := onlySSHHas(err); foreign != "" {
+		return r.connectSSHInstead(ctx, foreign)
+	}
 	if err != nil {
 		return notBegun(ctx, err)
 	}
