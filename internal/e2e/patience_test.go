@@ -130,6 +130,20 @@ func TestSessionBeginsBesideAStoppedAgent(t *testing.T) {
 	require.Contains(t, r.stderr, "GPG on this machine does not answer")
 }
 
+// LocalCommand does not wait for the bridge: here the bridge waits for an agent that LocalCommand
+// wakes up.
+func TestLocalCommandDoesNotWaitForTheBridge(t *testing.T) {
+	s := stage{}.set(t)
+	s.extraSocket(t)
+	pid, err := s.laptop.AgentPID(t.Context()) // which the agent is asked for
+	require.NoError(t, err)
+	s.stopAgent(t)
+	p := s.start(t, "-N", "-o", "PermitLocalCommand=yes", "-o", fmt.Sprintf("LocalCommand=kill -CONT %d", pid), "host")
+	p.waitFor(t, &p.stderr, serving)
+	p.signal(t, syscall.SIGTERM)
+	require.Zero(t, p.wait(t).code)
+}
+
 // A bridge that is late is up beside the session that could not wait for it.
 func TestBridgeThatIsLate(t *testing.T) {
 	s := stage{}.set(t)

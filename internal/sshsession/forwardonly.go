@@ -77,14 +77,7 @@ func (r *run) forwardOnce(ctx context.Context, resumed <-chan struct{}, served *
 	}
 	beside := r.bringUp(ctx, local, check)
 	defer beside.takeDown(ctx)
-	if err := beside.await(ctx); err != nil {
-		return time.Time{}, err
-	}
-	beside.warnOnce(ctx)
-	if err := r.openForwards(ctx, beside.path()); err != nil {
-		return time.Time{}, err
-	}
-	if err := r.runLocalCommand(ctx); err != nil {
+	if err := r.setUp(ctx, beside); err != nil {
 		return time.Time{}, err
 	}
 	since = time.Now()

@@ -8,8 +8,8 @@ import (
 	"gpg-bridge/internal/ui"
 )
 
-// runLocalCommand runs LocalCommand when the user's forwards are there, before the session
-// begins, and waits for its end, as ssh does (ssh_session2 in ssh.c). How it ends does not
+// runLocalCommand runs LocalCommand, before the session begins, and waits for its end, as ssh
+// does (ssh_session2 in ssh.c). How it ends does not
 // matter. An error says that it cannot be run by its tokens, or that a signal has ended the
 // wait, of which ssh dies; the command may have had it, too, and goes on if not.
 func (r *run) runLocalCommand(ctx context.Context) error {

@@ -132,14 +132,7 @@ func (r *run) runSession(ctx context.Context) error {
 
 // runBeside runs the session when its bridge is up, or late.
 func (r *run) runBeside(ctx context.Context, beside *sessionBridge) error {
-	if err := beside.await(ctx); err != nil {
-		return err
-	}
-	beside.warnOnce(ctx)
-	if err := r.openForwards(ctx, beside.path()); err != nil {
-		return err
-	}
-	if err := r.runLocalCommand(ctx); err != nil {
+	if err := r.setUp(ctx, beside); err != nil {
 		return err
 	}
 	err := r.session(ctx, beside)
@@ -147,6 +140,24 @@ func (r *run) runBeside(ctx context.Context, beside *sessionBridge) error {
 		beside.tellLate()
 	}
 	return err
+}
+
+// setUp waits for the bridge, opens the user's forwards and runs LocalCommand, which may use
+// them. If there are none, it does not wait for the bridge, nor the bridge for it.
+func (r *run) setUp(ctx context.Context, beside *sessionBridge) error {
+	if !r.hasForwards() {
+		if err := r.runLocalCommand(ctx); err != nil {
+			return err
+		}
+	}
+	if err := beside.await(ctx); err != nil {
+		return err
+	}
+	beside.warnOnce(ctx)
+	if err := r.openForwards(ctx, beside.path()); err != nil || !r.hasForwards() {
+		return err
+	}
+	return r.runLocalCommand(ctx)
 }
 
 // begin is the Service's, and keeps the guard for the session.

@@ -103,6 +103,8 @@ type Config struct {
 	ControlPersist  time.Duration
 	ControlPersists bool
 
+	hash string // the token %C, where ssh was asked for it
+
 	// Lacks are the settings that have no effect, since a Client has not what they ask for.
 	Lacks []Lack
 

@@ -150,6 +150,9 @@ func localUser() (string, error) {
 // Since OpenSSH 9.6 it also covers ProxyJump: without a ProxyJump old and new agree,
 // with one we cannot know which is meant.
 func (c *Config) connectionHash() (string, error) {
+	if c.hash != "" {
+		return c.hash, nil
+	}
 	if c.ProxyJump != "" {
 		return "", fmt.Errorf("with ProxyJump, %%C depends on the version of ssh")
 	}

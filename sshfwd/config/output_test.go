@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -10,6 +11,21 @@ import (
 
 	"gpg-bridge/internal/testkit/env"
 )
+
+// With a ProxyJump, %C depends on ssh's version.
+func TestLocalCommandHash(t *testing.T) {
+	ssh := env.Tool(t, "ssh")
+	flags := []string{"-F", "none", "-o", "PermitLocalCommand=yes", "-o", "LocalCommand=echo %%C %C %T", "-J", "jump"}
+	c, err := Resolve(t.Context(), To("host", flags...))
+	require.NoError(t, err)
+	line, err := c.LocalCommandLine()
+	require.NoError(t, err)
+	out, err := exec.Command(ssh, append(flags, "-G", "-o", "ControlPath=/%C", "host")...).Output()
+	require.NoError(t, err)
+	hash := parseSettings(out).get("controlpath")[1:]
+	require.Len(t, hash, 40)
+	require.Equal(t, "echo %C "+hash+" NONE", line)
+}
 
 // A Match exec may leave a process behind that keeps ssh's stderr open, as for ssh.
 func TestMatchExecLeavesAProcessBehind(t *testing.T) {

@@ -136,7 +136,20 @@ func resolveWithSSH(ctx context.Context, ssh program, o Options) (*Config, error
 		c.RevokedHostKeys = expandTildes([]string{resolved.Text("revokedhostkeys")})
 	}
 	c.Warnings = warnings
+	if c.ProxyJump != "" && strings.Contains(c.LocalCommand, "%C") {
+		c.hash = askHash(ctx, ssh, o)
+	}
 	return c, nil
+}
+
+// askHash asks ssh for the token %C, "" if it does not tell: ssh -G expands it in ControlPath.
+func askHash(ctx context.Context, ssh program, o Options) string {
+	o.Words = append([]string{"-o", "ControlPath=/%C"}, o.Words...)
+	out, _, err := ssh.run(ctx, o.Arguments()...)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(parseSettings(out).get("controlpath"), "/")
 }
 
 func sshFailed(ctx context.Context, o Options, said []string, err error) error {
