@@ -27,8 +27,9 @@ its words, and with its status, 255.
 
 * **ours**: gpg-bridge's own client does it.
 * **over ssh**: your own ssh does it, and the bridge uses its connection. So it is with what
-  asks for the same in ` + "`ssh_config`" + `. Windows' ssh does not share a connection: there it is
-  refused.
+  asks for the same in ` + "`ssh_config`" + `, and with no other: ` + "`-S none`" + ` or ` + "`-X`" + ` without a display ask
+  for nothing. Windows' ssh does not share a connection: there it is refused, but for ` + "`-C`" + `,
+  which is left out.
 * **handed on**: your own ssh gets the whole command line, and there is no bridge, since it opens
   no session. ` + "`-v`" + ` says so.
 
