@@ -149,6 +149,19 @@ func algorithmError(c *config.Config, err error) error {
 	return err
 }
 
+// kind is ssh's name for what the option lists (kex_choose_conf in kex.c).
+func (e *AlgorithmError) kind() string {
+	switch e.Option {
+	case "KexAlgorithms":
+		return "key exchange method"
+	case "HostKeyAlgorithms":
+		return "host key type"
+	case "MACs":
+		return "MAC"
+	}
+	return "cipher"
+}
+
 func (e *AlgorithmError) Error() string {
 	return fmt.Sprintf("no algorithm in common for %s: the server has %s", e.Option, strings.Join(e.Offered, ", "))
 }

@@ -3,8 +3,10 @@ package sshfwd
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 
 	"gpg-bridge/internal/link"
@@ -38,6 +40,23 @@ func (e *DialError) Error() string {
 	return fmt.Sprintf("cannot connect to %s: %v", addr, usertext.RootCause(e.Err))
 }
 
+// SSHSays is usertext.Spoken (resolve_host in ssh.c, ssh_connect_direct in sshconnect.c).
+func (e *DialError) SSHSays() (words []usertext.Message, complete bool) {
+	var dns *net.DNSError
+	host := usertext.Line(e.Host)
+	switch {
+	case errors.As(e.Err, &dns) && dns.IsNotFound:
+		return oneLine(usertext.Error, "ssh: Could not resolve hostname %s: Name or service not known", host), true
+	case errors.As(e.Err, &dns):
+		return oneLine(usertext.Error, "ssh: Could not resolve hostname %s: Temporary failure in name resolution", host), false
+	}
+	return oneLine(usertext.Error, "ssh: connect to host %s port %d: %s", host, e.Port, usertext.SystemWords(e.Err)), true
+}
+
+func oneLine(level usertext.Level, format string, args ...any) []usertext.Message {
+	return []usertext.Message{{Level: level, Text: fmt.Sprintf(format, args...)}}
+}
+
 func (e *DialError) Unwrap() error { return e.Err }
 
 func (e *DialError) refused() bool { return errors.Is(e.Err, syscall.ECONNREFUSED) }
@@ -60,6 +79,9 @@ type HandshakeError struct {
 	Host string
 	Port int
 	Err  error // ErrNoAnswer if the time was up; may be an *AlgorithmError
+
+	Peer     string // in ssh's words: "192.0.2.1 port 22", or "UNKNOWN port 65535" behind a proxy
+	IsSilent bool   // the server has sent nothing
 }
 
 func (e *HandshakeError) Error() string {
@@ -68,6 +90,34 @@ func (e *HandshakeError) Error() string {
 }
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
+
+// SSHSays is usertext.Spoken (kex_exchange_identification in kex.c, and sshpkt_vfatal in
+// packet.c, which says the last line by logdie, at level INFO).
+func (e *HandshakeError) SSHSays() (words []usertext.Message, complete bool) {
+	var algorithm *AlgorithmError
+	switch {
+	case errors.As(e.Err, &algorithm):
+		return oneLine(usertext.Info, "Unable to negotiate with %s: no matching %s found. Their offer: %s",
+			e.Peer, algorithm.kind(), usertext.Line(strings.Join(algorithm.Offered, ","))), true
+	case errors.Is(e.Err, ErrNoAnswer):
+		return e.endedWords("Connection timed out during banner exchange", "Connection to "+e.Peer+" timed out"), true
+	case errors.Is(e.Err, syscall.ECONNRESET):
+		return e.endedWords("kex_exchange_identification: read: Connection reset by peer", "Connection reset by "+e.Peer), true
+	case errors.Is(e.Err, io.EOF):
+		return e.endedWords("kex_exchange_identification: Connection closed by remote host", "Connection closed by "+e.Peer), true
+	}
+	return nil, false
+}
+
+// endedWords are two lines, the first only if the connection has ended before the server's
+// identification.
+func (e *HandshakeError) endedWords(silent, ended string) []usertext.Message {
+	words := oneLine(usertext.Info, "%s", ended)
+	if e.IsSilent {
+		words = append(oneLine(usertext.Error, "%s", silent), words...)
+	}
+	return words
+}
 
 // Hint says what to do.
 func (e *HandshakeError) Hint() string {

@@ -3,9 +3,9 @@ package sshfwd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -24,7 +24,7 @@ type handshake struct {
 	parent context.Context // the caller's
 	cancel context.CancelFunc
 	config *config.Config
-	wire   net.Conn
+	wire   *wire.Conn
 	tap    *wire.Tap // between SSH and wire
 	clock  *handshakeClock
 	policy *hostkey.Policy
@@ -41,7 +41,7 @@ type handshake struct {
 	hostKey ssh.PublicKey
 }
 
-func newHandshake(ctx context.Context, conn net.Conn, d *dialer) *handshake {
+func newHandshake(ctx context.Context, conn *wire.Conn, d *dialer) *handshake {
 	c, p := d.config, d.options.Prompter
 	h := &handshake{parent: ctx, config: c, log: d.log, wire: conn, tap: wire.NewTap(wire.Guard(wire.SkipToVersion(conn), wire.MaxHeld))}
 	running, cancel := context.WithCancel(ctx) // ends when run returns
@@ -135,7 +135,19 @@ func (h *handshake) explain(err error) error {
 	if h.auth.HasStarted() {
 		return h.auth.Denied(err)
 	}
-	return &HandshakeError{Host: h.config.Hostname, Port: h.config.Port, Err: err}
+	return &HandshakeError{
+		Host: h.config.Hostname, Port: h.config.Port, Err: err,
+		Peer: peerWords(h.wire.RemoteAddr()), IsSilent: h.wire.Received() == 0,
+	}
+}
+
+// peerWords names the server's end as ssh does: behind a proxy it is not known
+// (ssh_remote_ipaddr in packet.c).
+func peerWords(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return fmt.Sprintf("%s port %d", tcp.IP, tcp.Port)
+	}
+	return "UNKNOWN port 65535"
 }
 
 func (h *handshake) clientConfig() (*ssh.ClientConfig, error) {
@@ -172,13 +184,12 @@ func (h *handshake) checkHostKey(host string, remote net.Addr, key ssh.PublicKey
 // showBanner shows what the server says before the log-in (RFC 4252, 5.4), as
 // ssh does from LogLevel INFO on.
 func (h *handshake) showBanner(text string) error {
-	quiet := slices.Contains([]string{"QUIET", "SILENT", "FATAL", "ERROR"}, h.config.LogLevel)
 	text = text[:min(len(text), login.MaxBanner-h.banner)]
-	if h.prompter == nil || quiet || text == "" {
+	if h.prompter == nil || h.config.LogLevel < usertext.Info || text == "" {
 		return nil
 	}
 	h.banner += len(text)
-	h.prompter.Notice(usertext.Printable(text))
+	h.prompter.Banner(usertext.Printable(text))
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"gpg-bridge/internal/usertext"
 	"gpg-bridge/sshfwd/config"
 )
 
@@ -40,13 +41,13 @@ func (d *dialer) openJump(ctx context.Context) (*route, error) {
 	}
 	hop, err := d.dialJump(ctx, options)
 	if err != nil {
-		return nil, &ProxyError{Proxy: proxy, Err: err}
+		return nil, &ProxyError{Proxy: proxy, Err: err, IsWay: true}
 	}
 	conn, err := hop.dialThrough(ctx, d.config)
 	if err != nil {
 		_ = hop.Close()
 		_ = hop.Wait()
-		return nil, &ProxyError{Proxy: proxy, Err: err}
+		return nil, &ProxyError{Proxy: proxy, Err: err, IsWay: true}
 	}
 	return &route{Conn: conn, proxy: proxy, finish: conn.finish}, nil
 }
@@ -134,6 +135,16 @@ func (e *JumpError) Error() string {
 		what = "may not connect"
 	}
 	return fmt.Sprintf("it %s to %s (it says %q)", what, net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), e.Message)
+}
+
+// SSHSays is usertext.Spoken (channel_input_open_failure in channels.c, of ssh -W).
+func (e *JumpError) SSHSays() (words []usertext.Message, complete bool) {
+	reason := "connect failed"
+	if e.Prohibited {
+		reason = "administratively prohibited"
+	}
+	return append(oneLine(usertext.Error, "channel 0: open failed: %s: %s", reason, usertext.Quoted(e.Message)),
+		oneLine(usertext.Fatal, "stdio forwarding failed")...), true
 }
 
 // Hint says what to do.

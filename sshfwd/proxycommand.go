@@ -31,7 +31,7 @@ func (d *dialer) openProxyCommand(ctx context.Context) (*route, error) {
 	}
 	r, err := open(ctx, command)
 	if err != nil {
-		return nil, &ProxyError{Proxy: proxy, Err: err}
+		return nil, &ProxyError{Proxy: proxy, Err: err, IsWay: true}
 	}
 	r.proxy = proxy
 	return r, nil

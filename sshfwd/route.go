@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -42,7 +43,7 @@ func (r *route) explain(err, cause error) error {
 	if cause != nil {
 		err = cause
 	}
-	return &ProxyError{Proxy: r.proxy, Err: err}
+	return &ProxyError{Proxy: r.proxy, Err: err, IsWay: cause != nil}
 }
 
 // openRoute connects as ProxyJump or ProxyCommand say, or directly.
@@ -83,6 +84,7 @@ func (a proxyAddr) String() string { return string(a) }
 type ProxyError struct {
 	Proxy string // "jump host \"bastion\"", "ProxyCommand \"nc web 22\""
 	Err   error
+	IsWay bool // there is no connection through it
 }
 
 func (e *ProxyError) Error() string {
@@ -90,6 +92,18 @@ func (e *ProxyError) Error() string {
 }
 
 func (e *ProxyError) Unwrap() error { return e.Err }
+
+// SSHSays is usertext.Spoken: what the ssh that is the proxy says, and then the one whose
+// proxy it is.
+func (e *ProxyError) SSHSays() (words []usertext.Message, complete bool) {
+	words, complete = usertext.SSHSays(e.Err)
+	if e.IsWay {
+		end := &HandshakeError{Err: io.EOF, Peer: peerWords(nil), IsSilent: true}
+		ended, _ := end.SSHSays()
+		words = append(words, ended...)
+	}
+	return words, complete
+}
 
 // Hint says what to do: the inner error's hint, if it has one.
 func (e *ProxyError) Hint() string {

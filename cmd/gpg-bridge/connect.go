@@ -8,6 +8,7 @@ import (
 
 	"gpg-bridge/internal/target"
 	"gpg-bridge/internal/ui"
+	"gpg-bridge/internal/usertext"
 	"gpg-bridge/remoteside"
 )
 
@@ -35,10 +36,13 @@ func newConnect(user *ui.UI) *cobra.Command {
 }
 
 func connect(ctx context.Context, user *ui.UI, spec target.Spec, verbosity int) error {
+	if verbosity > 0 {
+		user.SetLevel(usertext.Debug1)
+	}
 	var last lastReport
 	server := remoteside.NewServer(remoteside.Config{
 		Connect:   spec.Local().Connect,
-		Log:       user.Log(verbosity),
+		Log:       user.Log(),
 		Observers: []remoteside.Observer{&last},
 	})
 	server.ServeConn(ctx, newStdio(user.Stdin, user.Stdout))

@@ -78,7 +78,7 @@ func TestRefusedConnectionIs255(t *testing.T) {
 		"--keys", "none", "--agent-socket", "/nonexistent/S", "127.0.0.1", "true")
 	require.Equal(t, 255, code)
 	require.Empty(t, stdout)
-	require.Regexp(t, `^gpg-bridge: cannot connect to 127\.0\.0\.1:\d+: connection refused\ngpg-bridge: check that .*\n$`, stderr)
+	require.Regexp(t, `^ssh: connect to host 127\.0\.0\.1 port \d+: Connection refused\ngpg-bridge: check that .*\n$`, stderr)
 }
 
 func TestConnect(t *testing.T) {

@@ -127,7 +127,10 @@ func (f *sshFlags) handOn(ctx context.Context, user *ui.UI, line sshflags.Line) 
 	if err != nil {
 		return ui.Exit(ui.ExitConnection, err)
 	}
-	user.Log(line.Count('v')).Debug("your own ssh does this, without a bridge", "program", path)
+	if line.Has('v') {
+		user.SetLevel(usertext.Debug1)
+	}
+	user.Log().Debug("your own ssh does this, without a bridge", "program", path)
 	status, err := realssh.Become(path, line.Args, environ)
 	if err != nil {
 		status = ui.ExitConnection
@@ -138,6 +141,6 @@ func (f *sshFlags) handOn(ctx context.Context, user *ui.UI, line sshflags.Line) 
 func (f *sshFlags) request(line sshflags.Line) sshsession.Request {
 	f.spec.Host = line.Destination
 	return sshsession.Request{
-		Spec: f.spec, Args: line.Args, Words: line.Asking(), Command: line.Join(), Verbosity: line.Count('v'),
+		Spec: f.spec, Args: line.Args, Words: line.Asking(), Command: line.Join(),
 	}
 }

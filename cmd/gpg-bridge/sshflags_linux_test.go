@@ -125,5 +125,5 @@ func TestMessagesInAFile(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "debug1: Reading configuration data")
-	require.Contains(t, string(text), "connection refused")
+	require.Contains(t, string(text), ": Connection refused")
 }

@@ -13,6 +13,7 @@ import (
 	"gpg-bridge/internal/share"
 	"gpg-bridge/internal/target"
 	"gpg-bridge/internal/ui"
+	"gpg-bridge/internal/usertext"
 	"gpg-bridge/sshfwd/config"
 )
 
@@ -37,6 +38,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, stop := untilEnds(ctx, o.Session)
 	defer stop()
+	if o.Verbosity > 0 {
+		o.UI.SetLevel(usertext.Debug1)
+	}
 	dir, err := share.Open()
 	if err != nil {
 		return err
@@ -44,7 +48,7 @@ func Run(ctx context.Context, o Options) error {
 	defer dir.Close()
 	p := &process{
 		service: serve.New(serve.Options{
-			Target: t, UI: o.UI, Verbosity: o.Verbosity, Kind: share.Background, LoginShell: true,
+			Target: t, UI: o.UI, Kind: share.Background, LoginShell: true,
 		}),
 		dir: dir, pin: o.Pin, over: o.Over != "",
 		ready: sync.OnceFunc(func() { sayReady(o.UI.Stdout) }),

@@ -143,13 +143,13 @@ func requireClean(t *testing.T, stderr string) {
 	}
 }
 
-// requireOneMessage: what is wrong, in at most a line that one can read, and
+// requireOneMessage: what is wrong, in ssh's words or ours, in lines that one can read, and
 // what to do.
 func (r result) requireOneMessage(t *testing.T, text string) {
 	t.Helper()
 	requireClean(t, r.stderr)
 	require.Less(t, len(r.stderr), 4000)
-	r.requireTwoLines(t, text, "")
+	r.requireRefusal(t, text, "")
 }
 
 // packet is a binary packet before the key exchange (RFC 4253 section 6).

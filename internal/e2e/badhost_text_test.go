@@ -33,7 +33,7 @@ func TestHostileHandshake(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent, text string
 	}{
-		"version string":                 {version, "EOF"},
+		"version string":                 {version, "Connection closed by "},
 		"version string with no SSH":     {evil, "what no SSH server does"},
 		"old version":                    {"SSH-1.5-" + version[8:], ""},
 		"line without end":               {strings.Repeat("x", 1<<20), "too much before its SSH version"},
@@ -43,7 +43,7 @@ func TestHostileHandshake(t *testing.T) {
 		"long disconnect":                {version + string(packet(disconnectMessage(strings.Repeat(evil, 50)))), `EVIL\x1b]0;owned`},
 		"packet that is too long":        {version + string(packet(disconnectMessage(strings.Repeat(evil, 5000)))), "too large"},
 		"debug":                          {version + string(packet(debugMessage(evil))) + string(packet(disconnectMessage(""))), ""},
-		"no algorithm that exists":       {version + string(packet(kexInit)), "no common algorithm"},
+		"no algorithm that exists":       {version + string(packet(kexInit)), "no matching "},
 		"packet of 4 GB":                 {version + "\xff\xff\xff\xff\x08" + evil, ""},
 		"packet without a length":        {version + "\x00\x00\x00\x00\x00" + evil, ""},
 		"not a packet":                   {version + evil + evil, ""},
@@ -54,8 +54,9 @@ func TestHostileHandshake(t *testing.T) {
 			r := v.launch(t, addr, "host", "echo").wait(t)
 			require.Equal(t, 255, r.code)
 			require.Empty(t, r.stdout)
-			r.requireOneMessage(t, "no SSH connection to "+addr)
-			require.Contains(t, r.stderr, c.text)
+			requireClean(t, r.stderr)
+			require.Less(t, len(r.stderr), 4000)
+			r.requireRefusal(t, c.text, "")
 		})
 	}
 }
@@ -160,7 +161,7 @@ func TestHostileQuestions(t *testing.T) {
 		require.Equal(t, 255, r.code)
 		require.Less(t, len(r.stderr), 4*65536+4000)
 		requireClean(t, strings.ReplaceAll(r.stderr, "\ngpg-bridge: forged\\x0d", ""))
-		require.Contains(t, r.stderr, "permission denied")
+		require.Contains(t, r.stderr, "ermission denied")
 	})
 }
 

@@ -232,6 +232,18 @@ func (r result) requireTwoLines(t testing.TB, text, advice string) {
 	require.Contains(t, messages[1], advice)
 }
 
+// requireRefusal: the error in ssh's words, which hold text, or if these leave something out
+// in both ssh's and ours, and last what to do, which holds advice.
+func (r result) requireRefusal(t testing.TB, text, advice string) {
+	t.Helper()
+	require.Contains(t, r.stderr, text)
+	lines := strings.Split(strings.TrimRight(r.stderr, "\n"), "\n")
+	require.True(t, strings.HasPrefix(lines[len(lines)-1], "gpg-bridge: "), "%q", r.stderr)
+	require.Contains(t, lines[len(lines)-1], advice)
+	own := slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "gpg-bridge: ") })
+	require.LessOrEqual(t, len(own), 2, "%q", r.stderr)
+}
+
 // requireWarning is requireTwoLines for what does not end the program.
 func (r result) requireWarning(t testing.TB, text, advice string) {
 	t.Helper()

@@ -263,7 +263,7 @@ func TestProxyToNobody(t *testing.T) {
 	p.sshd.Stop()
 	r := p.ssh(t, "dev", "true").wait(t)
 	require.Equal(t, 255, r.code)
-	require.Contains(t, r.stderr, "gpg-bridge: cannot connect to ")
+	require.Contains(t, r.stderr, "ssh: connect to host ")
 	require.Empty(t, p.pids())
 }
 

@@ -31,9 +31,9 @@ func TestNoConnection(t *testing.T) {
 		args         []string
 		text, advice string
 	}{
-		{"no such host", []string{"-o", "HostName=x.invalid"}, `cannot resolve the host name "x.invalid"`, "HostName"},
-		{"refused key", []string{"-F", wrongKey}, "permission denied (publickey)", "authorized_keys"},
-		{"no key at all", []string{"-o", "PubkeyAuthentication=no"}, "permission denied", "IdentityFile"},
+		{"no such host", []string{"-o", "HostName=x.invalid"}, "ssh: Could not resolve hostname x.invalid: ", "HostName"},
+		{"refused key", []string{"-F", wrongKey}, ": Permission denied (publickey).", "authorized_keys"},
+		{"no key at all", []string{"-o", "PubkeyAuthentication=no"}, "Permission denied", "IdentityFile"},
 		{"changed host key", []string{"-o", "UserKnownHostsFile=" + changed}, "HAS CHANGED", "ssh-keygen -f '" + changed + "' -R "},
 		{"unknown host key", []string{"-o", "UserKnownHostsFile=/dev/null"}, "is not known", "compare the fingerprint"},
 		{"unknown host key, and asking forbidden", []string{"-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=ask"}, "is not known", "without BatchMode"},
@@ -43,7 +43,7 @@ func TestNoConnection(t *testing.T) {
 				r := s.run(t, append(c.args, rest...)...)
 				require.Equal(t, 255, r.code)
 				require.Empty(t, r.stdout)
-				r.requireTwoLines(t, c.text, c.advice)
+				r.requireRefusal(t, c.text, c.advice)
 			}
 		})
 	}
@@ -51,7 +51,7 @@ func TestNoConnection(t *testing.T) {
 		s.sshd.Stop()
 		r := s.run(t, "-N", "host")
 		require.Equal(t, 255, r.code)
-		r.requireTwoLines(t, "connection refused", "check that sshd runs")
+		r.requireRefusal(t, ": Connection refused\n", "check that sshd runs")
 	})
 	require.NoDirExists(t, s.host.Path(".gnupg"), "nothing was done on the host")
 }
@@ -142,7 +142,7 @@ func TestRefusedForward(t *testing.T) {
 			r := s.run(t, "-N", "host")
 			require.Equal(t, 255, r.code)
 			require.Empty(t, r.stdout)
-			r.requireTwoLines(t, c.text, c.advice)
+			r.requireRefusal(t, c.text, c.advice)
 			if c.noShell {
 				c.text = "runs no shell commands, as it turned out on" // it is not asked again
 			}
@@ -156,7 +156,7 @@ func TestRefusedForward(t *testing.T) {
 			r = s.run(t, "-o", "ExitOnForwardFailure=yes", "host", "echo on the host")
 			require.Equal(t, 255, r.code)
 			require.Empty(t, r.stdout)
-			r.requireTwoLines(t, c.text, c.advice)
+			r.requireRefusal(t, c.text, c.advice)
 			require.Empty(t, s.agents())
 		})
 	}

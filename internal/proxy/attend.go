@@ -37,7 +37,7 @@ func (a *Attendant) AddFlags(to *pflag.FlagSet) {
 
 // Run holds the lease until the connection has ended, or ctx. It tells the user nothing.
 func (a *Attendant) Run(ctx context.Context, p *Proxy) {
-	p.ui.SetQuiet(true)
+	p.ui.OmitWarnings()
 	bridge := p.newLeaseholder(nil)
 	bridge.start(ctx)
 	awaitConnection(ctx, a.ssh, a.inode)

@@ -40,7 +40,9 @@ func New(user *ui.UI, line target.ProxyLine, host, port string) (*Proxy, error) 
 	case line.Via != "" && line.JumpHosts != "":
 		return nil, errors.New("--via and --jump exclude each other")
 	}
-	user.SetQuiet(line.Quiet || os.Getenv(background.ProxyVariable) == quiet)
+	if line.Quiet || os.Getenv(background.ProxyVariable) == quiet {
+		user.OmitWarnings()
+	}
 	line.Spec = line.Absolute() // the bridge runs in another directory
 	return &Proxy{ui: user, line: line, host: host, port: number}, nil
 }

@@ -36,7 +36,7 @@ func TestJumpArgs(t *testing.T) {
 func TestLeaseholderPanics(t *testing.T) {
 	t.Setenv(background.ProxyVariable, "")
 	user := ui.New(nil, nil, nil)
-	user.SetQuiet(true)
+	user.OmitWarnings()
 	l := &leaseholder{reporter: newReporter(user, nil)} // no proxy: run must panic
 	l.start(t.Context())
 	<-l.done

@@ -22,10 +22,9 @@ const EndTimeout = 2*CloseTimeout + 5*time.Second
 
 // Options say what a Service is for.
 type Options struct {
-	Target    *target.Target
-	UI        *ui.UI
-	Verbosity int // how many -v
-	Kind      share.Kind
+	Target *target.Target
+	UI     *ui.UI
+	Kind   share.Kind
 
 	// Session: a session of the user's runs beside the bridge. Messages that would otherwise
 	// come with every connection are then given only once in a while.
@@ -56,7 +55,7 @@ type Service struct {
 func New(options Options) *Service {
 	status := NewStatus(options.Target, options.Kind)
 	return &Service{
-		Options: options, Log: options.UI.Log(options.Verbosity), Status: status, Token: &Token{status: status},
+		Options: options, Log: options.UI.Log(), Status: status, Token: &Token{status: status},
 	}
 }
 

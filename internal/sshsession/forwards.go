@@ -2,6 +2,7 @@ package sshsession
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -27,20 +28,17 @@ func (r *run) openForwards(ctx context.Context, gpgSocket string) error {
 		return same
 	})
 	failed := ports.Open(ctx, r.conn.Client, specs, ports.Events{
-		Log: r.service.Log,
-		Failed: func(err error) {
-			if r.isInfoShown() {
-				r.service.UI.Warn(err)
-			}
-		},
+		Log:    r.service.Log,
+		Failed: r.service.UI.Warn,
 		Allocated: func(spec config.ForwardSpec, port int) {
-			if r.isInfoShown() {
-				r.say("Allocated port %d for remote forward to %s", port, usertext.Printable(spec.Target()))
-			}
+			r.say(usertext.Info, "Allocated port %d for remote forward to %s", port, usertext.Printable(spec.Target()))
 		},
 	})
 	for i, err := range failed {
 		if r.config.ExitOnForwardFailure && i == len(failed)-1 {
+			if one, ok := errors.AsType[*ports.FailedError](err); ok {
+				one.Fatal = true
+			}
 			return ui.Exit(ui.ExitConnection, err)
 		}
 		r.service.UI.Warn(err)

@@ -106,9 +106,9 @@ func (r *run) sessionOverSSH(ctx context.Context) error {
 	}
 	err := r.master.Session(ctx)
 	ended, ok := errors.AsType[*sshmaster.ExitError](err)
-	if ok && ended.Status == ui.ExitConnection && r.master.IsLost() && r.isErrorShown() {
+	if ok && ended.Status == ui.ExitConnection && r.master.IsLost() {
 		// The ssh that is logged in has no terminal to say it on.
-		r.tell("Connection to %s closed by remote host.", r.config.Hostname)
+		r.tell(usertext.Error, "Connection to %s closed by remote host.", r.config.Hostname)
 	}
 	return ofSSH(err)
 }

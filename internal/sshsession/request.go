@@ -13,7 +13,6 @@ type Request struct {
 	Words   []string    // config.Options.Words
 	Command string      // "" for a login shell, or ssh_config's
 
-	Verbosity int // how many -v
 }
 
 // SSH returns the Request in the form of package config.

@@ -16,6 +16,7 @@ import (
 	"gpg-bridge/internal/sshmaster"
 	"gpg-bridge/internal/target"
 	"gpg-bridge/internal/ui"
+	"gpg-bridge/internal/usertext"
 	"gpg-bridge/sshfwd/config"
 )
 
@@ -32,9 +33,8 @@ type run struct {
 	guard   *promptguard.Guard // of the terminal, nil if there is none
 	place   *waitingPlace      // with -N; else nil
 
-	level        atomic.Int32 // of messages; see levels
-	disconnected atomic.Bool  // the user left with the escape ~.
-	takenDown    atomic.Bool  // the user took the bridge down: this process does not bring it up again
+	disconnected atomic.Bool // the user left with the escape ~.
+	takenDown    atomic.Bool // the user took the bridge down: this process does not bring it up again
 }
 
 // Run runs the session, or forwards alone, until it ends. The error is an *ui.ExitError with
@@ -67,17 +67,16 @@ func resolve(ctx context.Context, request Request, user *ui.UI, home *target.Hom
 	if err != nil {
 		return nil, err
 	}
-	user.SetQuiet(t.Config.LogLevel == "QUIET")
+	user.SetLevel(t.Config.LogLevel)
 	for _, warning := range t.Config.Warnings { // in ssh's words, and as loud as ssh
-		user.Message(warning + "\n")
+		user.Message(usertext.Fatal, warning+"\n")
 	}
 	r := &run{request: request, config: t.Config}
-	r.setLevel()
 	if r.line, err = sshflags.Parse(request.Args, nil); err != nil {
 		return nil, err
 	}
 	r.service = serve.New(serve.Options{
-		Target: t, UI: user, Verbosity: request.Verbosity, Kind: share.Session,
+		Target: t, UI: user, Kind: share.Session,
 		Session: !r.onlyForward(), LoginShell: r.onlyForward() || r.remoteCommand() == "",
 	})
 	if err := r.checkSession(); err != nil {
@@ -109,8 +108,8 @@ func (r *run) killed(ctx context.Context, err error) error {
 	if signal == nil || died || exited && exit.Code != ui.ExitConnection {
 		return err
 	}
-	if number, ok := signal.(syscall.Signal); ok && end != nil && r.isVerbose() {
-		r.say("Killed by signal %d.", number)
+	if number, ok := signal.(syscall.Signal); ok && end != nil {
+		r.say(usertext.Verbose, "Killed by signal %d.", number)
 	}
 	return end
 }

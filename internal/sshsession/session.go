@@ -11,6 +11,7 @@ import (
 	"gpg-bridge/internal/realssh"
 	"gpg-bridge/internal/terminal"
 	"gpg-bridge/internal/ui"
+	"gpg-bridge/internal/usertext"
 	"gpg-bridge/sshfwd"
 	"gpg-bridge/sshfwd/wire"
 )
@@ -62,7 +63,7 @@ func (r *run) session(ctx context.Context, b *sessionBridge) error {
 // askHostKeys is UpdateHostKeys ask: the question comes when the terminal is the user's
 // again. As ssh, it asks only whoever has had a shell there (ssh.c).
 func (r *run) askHostKeys(ctx context.Context, hadTTY bool) {
-	if !hadTTY || ctx.Err() != nil || r.remoteCommand() != "" || !r.isInfoShown() {
+	if !hadTTY || ctx.Err() != nil || r.remoteCommand() != "" || r.config.LogLevel < usertext.Info {
 		return
 	}
 	if err := r.conn.Client.AskHostKeys(ctx, ui.NewPrompter(r.service.UI)); err != nil {
@@ -87,31 +88,31 @@ func (r *run) ending(ctx context.Context, hadTTY bool, err error) error {
 	var lost *link.LostError
 	switch {
 	case errors.As(err, &lost) && errors.Is(err, sshfwd.ErrNoAnswer):
-		r.say("Timeout, server %s not responding.", r.config.Hostname)
+		r.say(usertext.Info, "Timeout, server %s not responding.", r.config.Hostname)
 		return nil
 	case errors.Is(err, wire.ErrHeldTooMuch):
 		return lost
 	case errors.As(err, &lost):
-		r.tell("Connection to %s closed by remote host.", r.config.Hostname)
+		r.tell(usertext.Quiet, "Connection to %s closed by remote host.", r.config.Hostname)
 		err = nil
 	case errors.As(err, &exit), errors.Is(err, sshfwd.ErrDisconnected), errors.Is(err, link.ErrNoExitStatus),
 		errors.Is(err, syscall.EPIPE): // whoever closed our stdout knows
 		err = nil
 	}
-	if hadTTY && r.isInfoShown() {
-		r.tell("Connection to %s closed.", r.config.Hostname)
+	if hadTTY {
+		r.tell(usertext.Info, "Connection to %s closed.", r.config.Hostname)
 	}
 	return err
 }
 
 // say is tell for what ssh logs, and -E sends elsewhere.
-func (r *run) say(format string, args ...any) {
-	r.service.UI.Message(fmt.Sprintf(format, args...) + "\r\n")
+func (r *run) say(level usertext.Level, format string, args ...any) {
+	r.service.UI.Message(level, fmt.Sprintf(format, args...)+"\r\n")
 }
 
-// tell shows a line of ssh's own.
-func (r *run) tell(format string, args ...any) {
-	r.service.UI.Show(fmt.Sprintf(format, args...) + "\r\n")
+// tell shows a line of ssh's own, from ssh's level for it on.
+func (r *run) tell(level usertext.Level, format string, args ...any) {
+	r.service.UI.ShowAt(level, fmt.Sprintf(format, args...)+"\r\n")
 }
 
 // wantsTTY decides as ssh does (ssh.c): by RequestTTY, which -T and -t set, then by whether a
@@ -161,8 +162,8 @@ func (r *run) openAhead() {
 // soon as the shell runs. The returned function restores the terminal here.
 func (r *run) attachTerminal(request *sshfwd.SessionRequest) (restore func()) {
 	tty, pty, missing := r.terminal()
-	if missing && r.isInfoShown() {
-		r.say("Pseudo-terminal will not be allocated because stdin is not a terminal.")
+	if missing {
+		r.say(usertext.Info, "Pseudo-terminal will not be allocated because stdin is not a terminal.")
 	}
 	if pty == nil {
 		return r.attachLines(request, tty)
@@ -209,9 +210,7 @@ var errNoPTY = errors.New("the server refused a terminal")
 // ptyRefused says what ssh says, and goes on as ssh does, unless the user asked for a terminal
 // (client_status_confirm in clientloop.c). The terminal here stays as the user had it.
 func (r *run) ptyRefused() error {
-	if r.isErrorShown() {
-		r.say("PTY allocation request failed on channel 0")
-	}
+	r.say(usertext.Error, "PTY allocation request failed on channel 0")
 	if r.config.RequestTTY == "auto" {
 		return nil
 	}

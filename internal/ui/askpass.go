@@ -97,11 +97,19 @@ func (p *prompter) Confirm(ctx context.Context, question string) bool {
 }
 
 // Notice shows text, on lines of its own.
-func (p *prompter) Notice(text string) {
+func (p *prompter) Notice(level usertext.Level, text string) {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	p.ui.Notice(text)
+	p.ui.Notice(level, text)
+}
+
+// Banner shows the server's text, on lines of its own.
+func (p *prompter) Banner(text string) {
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	p.ui.ShowAt(usertext.Info, usertext.Printable(text))
 }
 
 func whereToAsk(err error) error {

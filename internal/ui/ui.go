@@ -22,7 +22,8 @@ import (
 // Messages go to stderr, begin with "gpg-bridge: " in lower case and have no
 // period; a second line says what to do. Text from a remote is escaped by
 // whoever received it. stdout gets only what the remote sent or what was asked
-// for. When all is well nothing is said, except by -N.
+// for. When all is well nothing is said, except by -N. What ssh says itself is said in its
+// words and at its level of LogLevel, without the prefix: programs that run ssh look for it.
 //
 // Questions are asked on the terminal itself, never on stdin.
 
@@ -33,20 +34,22 @@ type UI struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
-	mu    sync.Mutex // one message, or one question, at a time
-	quiet bool
-	raw   bool      // the terminal is in raw mode, in which an LF needs a CR
-	turn  func()    // returns when nobody else has the terminal; nil if nobody ever has
-	log   io.Writer // where messages go instead of Stderr, nil for there
+	level atomic.Int32 // a usertext.Level: messages of a greater one are not shown
 
-	verbose atomic.Bool // the log is shown
+	mu   sync.Mutex // one message, or one question, at a time
+	mute bool       // no warnings
+	raw  bool       // the terminal is in raw mode, in which an LF needs a CR
+	turn func()     // returns when nobody else has the terminal; nil if nobody ever has
+	log  io.Writer  // where messages go instead of Stderr, nil for there
 
 	prompt atomic.Pointer[func() bool] // cancels another program's prompt; nil: there is never one
 }
 
 // New returns the user with these standard streams.
 func New(stdin io.Reader, stdout, stderr io.Writer) *UI {
-	return &UI{Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	u := &UI{Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	u.SetLevel(usertext.Info)
+	return u
 }
 
 // Redirect sends messages elsewhere. It is called before there are any.
@@ -57,11 +60,18 @@ func (u *UI) Redirect(messages io.Writer) { u.Stderr = messages }
 // is for the rest of the process.
 func (u *UI) LogTo(log io.Writer) { u.log = log }
 
-// SetQuiet is ssh's -q: warnings are dropped, errors are not.
-func (u *UI) SetQuiet(quiet bool) {
+// SetLevel sets up to which level messages are shown. It is Info until ssh -G has told what
+// -q, -v and LogLevel come to.
+func (u *UI) SetLevel(level usertext.Level) { u.level.Store(int32(level)) }
+
+// Level is the level up to which messages are shown.
+func (u *UI) Level() usertext.Level { return usertext.Level(u.level.Load()) }
+
+// OmitWarnings has errors that end the program shown, and no others.
+func (u *UI) OmitWarnings() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.quiet = quiet
+	u.mute = true
 }
 
 // SetRaw tells whether the terminal is in raw mode.
@@ -139,20 +149,71 @@ func OneLine(text string) string {
 	return usertext.Printable(text)
 }
 
-// Warn reports an error that does not end the program.
+// Warn reports an error that does not end the program, at level Error: what the user has
+// asked for is not there. If ssh has words for it, these are shown, at ssh's levels.
 func (u *UI) Warn(err error) {
 	u.lock()
 	defer u.mu.Unlock()
-	if !u.quiet {
+	if u.mute {
+		return
+	}
+	words, complete := usertext.SSHSays(err)
+	shown := u.showAllLocked(words)
+	switch {
+	case complete && shown:
+		u.hintLocked(usertext.Info, err)
+	case complete && len(words) > 0: // which ssh does not say at this level
+	case u.shows(usertext.Error):
 		u.sayLocked("warning: "+err.Error(), usertext.Hint(err))
 	}
 }
 
-// Tell says what happens, for a command that shows nothing else.
+// Fail reports the error that ends the program. ssh's own words for it come first, if it has
+// any, and ours behind them from level Error on.
+func (u *UI) Fail(err error) {
+	u.lock()
+	defer u.mu.Unlock()
+	words, complete := usertext.SSHSays(err)
+	shown := u.showAllLocked(words)
+	switch {
+	case complete && shown:
+		u.hintLocked(usertext.Error, err)
+	case u.shows(usertext.Error) || u.shows(usertext.Fatal) && len(words) == 0:
+		u.sayLocked(err.Error(), usertext.Hint(err))
+	}
+}
+
+// showAllLocked reports whether there was anything to show at this level.
+func (u *UI) showAllLocked(words []usertext.Message) (shown bool) {
+	for _, message := range words {
+		u.showLocked(message.Level, usertext.Printable(message.Text)+"\n")
+		shown = shown || u.shows(message.Level)
+	}
+	return shown
+}
+
+func (u *UI) hintLocked(level usertext.Level, err error) {
+	if hint := usertext.Hint(err); hint != "" {
+		u.showLocked(level, "gpg-bridge: "+OneLine(hint)+"\n")
+	}
+}
+
+func (u *UI) showLocked(level usertext.Level, text string) {
+	if !u.shows(level) {
+		return
+	}
+	if u.raw {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	u.writeLocked(text)
+}
+
+// Tell says what happens, for a command that shows nothing else. Its level is that of
+// warnings: who sees that a bridge is lost is to see that it is back.
 func (u *UI) Tell(text string) {
 	u.lock()
 	defer u.mu.Unlock()
-	if !u.quiet {
+	if u.shows(usertext.Error) && !u.mute {
 		u.sayLocked(text, "")
 	}
 }
@@ -181,12 +242,26 @@ func (u *UI) Show(text string) {
 	_, _ = io.WriteString(u.Stderr, text)
 }
 
-// Message writes a text in ssh's words to where messages go, as it is.
-func (u *UI) Message(text string) {
+// ShowAt is Show from a level on.
+func (u *UI) ShowAt(level usertext.Level, text string) {
+	if u.shows(level) {
+		u.Show(text)
+	}
+}
+
+// Message writes a text of ssh's own, from a level on, to where messages go.
+func (u *UI) Message(level usertext.Level, text string) {
+	if !u.shows(level) {
+		return
+	}
 	u.lock()
 	defer u.mu.Unlock()
 	u.writeLocked(text)
 }
+
+// shows reports whether messages of a level are shown. What is not shown does not wait for
+// its turn.
+func (u *UI) shows(level usertext.Level) bool { return u.Level() >= level }
 
 // Control sends a control sequence of ours to the terminal that is stdout.
 func (u *UI) Control(sequence string) {
@@ -195,13 +270,14 @@ func (u *UI) Control(sequence string) {
 	_, _ = io.WriteString(u.Stdout, sequence)
 }
 
-// Notice shows a text from the remote, such as a banner, on lines of its own.
-func (u *UI) Notice(text string) {
+// Notice shows a text of one or more lines from a level on.
+func (u *UI) Notice(level usertext.Level, text string) {
+	if !u.shows(level) {
+		return
+	}
 	u.lock()
 	defer u.mu.Unlock()
-	if !u.quiet {
-		_, _ = io.WriteString(u.Stderr, usertext.Printable(text))
-	}
+	u.showLocked(level, usertext.Printable(text))
 }
 
 // IsBusy reports whether a program that reads keys or a password has the terminal to which
@@ -211,20 +287,17 @@ func (u *UI) IsBusy() bool {
 	return u.log == nil && ok && term.IsTerminal(int(file.Fd())) && !terminalIsCooked(file)
 }
 
-// Log returns the program's log, which goes to stderr with -v, and otherwise nowhere.
-func (u *UI) Log(verbosity int) *slog.Logger {
-	u.SetVerbose(verbosity > 0)
+// Log returns the program's log, which goes to where messages go while the level is Verbose or
+// greater, as with -v.
+func (u *UI) Log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(logWriter{u}, &slog.HandlerOptions{Level: logLevel{u}}))
 }
-
-// SetVerbose shows the log from now on, or does not.
-func (u *UI) SetVerbose(verbose bool) { u.verbose.Store(verbose) }
 
 // logLevel is the level from which on the log is shown.
 type logLevel struct{ ui *UI }
 
 func (l logLevel) Level() slog.Level {
-	if l.ui.verbose.Load() {
+	if l.ui.shows(usertext.Verbose) {
 		return slog.LevelDebug
 	}
 	return math.MaxInt
@@ -252,7 +325,11 @@ func (u *UI) ExitCode(err error) int {
 		code = 2
 	}
 	if err != nil {
-		u.Say(err.Error(), usertext.Hint(err))
+		if usage != nil {
+			u.Say(err.Error(), usertext.Hint(err))
+		} else {
+			u.Fail(err)
+		}
 	}
 	return code
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gpg-bridge/internal/usertext"
 )
 
 // advised is an error for the user.
@@ -37,14 +39,14 @@ func TestWhatTheUserSees(t *testing.T) {
 		"warning":         {func(u *UI) { u.Warn(errPlain) }, "gpg-bridge: warning: it failed\n"},
 		"warning, hint":   {func(u *UI) { u.Warn(fmt.Errorf("because %w", errAdvised)) }, "gpg-bridge: warning: because it failed\ngpg-bridge: do this\n"},
 		"several errors":  {func(u *UI) { u.Warn(errors.Join(errPlain, errAdvised)) }, "gpg-bridge: warning: it failed; it failed\ngpg-bridge: do this\n"},
-		"banner":          {func(u *UI) { u.Notice("be welcome\n") }, "be welcome\n"},
+		"banner":          {func(u *UI) { u.Notice(usertext.Info, "be welcome\n") }, "be welcome\n"},
 		"raw mode":        {func(u *UI) { u.SetRaw(true); u.Say("hello", "do this") }, "gpg-bridge: hello\r\ngpg-bridge: do this\r\n"},
 		"no raw mode":     {func(u *UI) { u.SetRaw(true); u.SetRaw(false); u.Say("hello", "") }, "gpg-bridge: hello\n"},
-		"quiet: error":    {func(u *UI) { u.SetQuiet(true); u.Say("hello", "") }, "gpg-bridge: hello\n"},
-		"quiet: warning":  {func(u *UI) { u.SetQuiet(true); u.Warn(errAdvised) }, ""},
-		"quiet: banner":   {func(u *UI) { u.SetQuiet(true); u.Notice("be welcome\n") }, ""},
-		"no log":          {func(u *UI) { u.Log(0).Debug("hello") }, ""},
-		"quiet: progress": {func(u *UI) { u.SetQuiet(true); u.Tell("hello") }, ""},
+		"quiet: error":    {func(u *UI) { u.SetLevel(usertext.Quiet); u.Say("hello", "") }, "gpg-bridge: hello\n"},
+		"quiet: warning":  {func(u *UI) { u.SetLevel(usertext.Fatal); u.Warn(errAdvised) }, ""},
+		"quiet: banner":   {func(u *UI) { u.SetLevel(usertext.Error); u.Notice(usertext.Info, "be welcome\n") }, ""},
+		"no log":          {func(u *UI) { u.Log().Debug("hello") }, ""},
+		"quiet: progress": {func(u *UI) { u.SetLevel(usertext.Fatal); u.Tell("hello") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, stderr := heard()
@@ -69,8 +71,19 @@ func TestWhatStdoutGets(t *testing.T) {
 func TestLogStandsBetweenMessages(t *testing.T) {
 	u, stderr := heard()
 	u.SetRaw(true)
-	u.Log(1).Debug("hello", "name", "two\nlines")
+	u.SetLevel(usertext.Debug1)
+	u.Log().Debug("hello", "name", "two\nlines")
 	require.Regexp(t, `^gpg-bridge: time=\S+ level=DEBUG msg=hello name="two\\nlines"\r\n$`, stderr.String())
+}
+
+// spokenError has words of ssh's.
+type spokenError struct{ complete bool }
+
+func (e *spokenError) Error() string { return "it failed here" }
+func (e *spokenError) Hint() string  { return "do this" }
+
+func (e *spokenError) SSHSays() ([]usertext.Message, bool) {
+	return []usertext.Message{{Level: usertext.Error, Text: "ssh: it failed"}, {Level: usertext.Verbose, Text: "more"}}, e.complete
 }
 
 func TestExitCodes(t *testing.T) {
@@ -79,19 +92,23 @@ func TestExitCodes(t *testing.T) {
 		code int
 		said string
 	}{
-		"none":             {nil, 0, ""},
-		"status":           {&ExitError{3, nil}, 3, ""},
-		"status 0":         {&ExitError{0, nil}, 0, ""},
-		"connection":       {&ExitError{255, errAdvised}, 255, "gpg-bridge: it failed\ngpg-bridge: do this\n"},
-		"wrapped":          {fmt.Errorf("run: %w", &ExitError{255, errPlain}), 255, "gpg-bridge: it failed\n"},
-		"usage":            {&UsageError{"gpg-bridge ssh", errPlain}, 2, "gpg-bridge: it failed\ngpg-bridge: see gpg-bridge ssh --help\n"},
-		"anything else":    {errPlain, 1, "gpg-bridge: it failed\n"},
-		"with what to do":  {fmt.Errorf("agent: %w", errAdvised), 1, "gpg-bridge: agent: it failed\ngpg-bridge: do this\n"},
-		"said while quiet": {&ExitError{255, errPlain}, 255, "gpg-bridge: it failed\n"},
+		"none":            {nil, 0, ""},
+		"status":          {&ExitError{3, nil}, 3, ""},
+		"status 0":        {&ExitError{0, nil}, 0, ""},
+		"connection":      {&ExitError{255, errAdvised}, 255, "gpg-bridge: it failed\ngpg-bridge: do this\n"},
+		"wrapped":         {fmt.Errorf("run: %w", &ExitError{255, errPlain}), 255, "gpg-bridge: it failed\n"},
+		"usage":           {&UsageError{"gpg-bridge ssh", errPlain}, 2, "gpg-bridge: it failed\ngpg-bridge: see gpg-bridge ssh --help\n"},
+		"anything else":   {errPlain, 1, "gpg-bridge: it failed\n"},
+		"with what to do": {fmt.Errorf("agent: %w", errAdvised), 1, "gpg-bridge: agent: it failed\ngpg-bridge: do this\n"},
+		"while quiet":     {&ExitError{255, errPlain}, 255, ""},
+		"in ssh's words":  {&ExitError{255, &spokenError{true}}, 255, "ssh: it failed\ngpg-bridge: do this\n"},
+		"in both words":   {&ExitError{255, &spokenError{false}}, 255, "ssh: it failed\ngpg-bridge: it failed here\ngpg-bridge: do this\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, stderr := heard()
-			u.SetQuiet(strings.Contains(name, "quiet"))
+			if strings.Contains(name, "quiet") {
+				u.SetLevel(usertext.Quiet)
+			}
 			require.Equal(t, test.code, u.ExitCode(test.err))
 			require.Equal(t, test.said, stderr.String())
 		})

@@ -22,6 +22,10 @@ type Asker interface {
 	// (ask_permission in OpenSSH's readpass.c). Where there is no dialog, the
 	// answer is no.
 	Confirm(ctx context.Context, question string) bool
-	// Notice shows text of one or more lines, and does not wait for an answer.
-	Notice(text string)
+	// Notice shows text of one or more lines from a level on, and does not wait for an
+	// answer.
+	Notice(level Level, text string)
+	// Banner shows what the server says before the log-in (RFC 4252 section 5.4), from level
+	// Info on. -E does not send it elsewhere, as it does what ssh logs.
+	Banner(text string)
 }

@@ -1,6 +1,11 @@
 package usertext
 
-import "errors"
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+)
 
 // A Hinted error has advice on what to do about it, in one line.
 type Hinted interface {
@@ -34,4 +39,18 @@ func RootCause(err error) error {
 		}
 		err = inner
 	}
+}
+
+// SystemWords is the system's text for the cause of an error, as strerror(3) has it:
+// "Connection refused". A time-out of ours is the system's.
+func SystemWords(err error) string {
+	cause := RootCause(err)
+	if os.IsTimeout(err) {
+		cause = syscall.ETIMEDOUT
+	}
+	text := Line(cause.Error())
+	if text == "" {
+		return "failure"
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }

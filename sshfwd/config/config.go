@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"gpg-bridge/internal/usertext"
+)
 
 // Config is a resolved destination: the values of ssh_config(5) that a
 // connection needs, under ssh_config's names. It is ready to use: tokens and
@@ -89,7 +93,7 @@ type Config struct {
 	EnableEscapeCommandline bool
 	ExitOnForwardFailure    bool
 	Forwards                Forwards // LocalForward, RemoteForward, DynamicForward and their options
-	LogLevel                string   // QUIET, FATAL, ERROR, INFO (the default), VERBOSE, DEBUG1, DEBUG2 or DEBUG3
+	LogLevel                usertext.Level
 
 	// ControlPath is where ssh shares its connections, "" for nowhere, or where
 	// there was no ssh to ask. ControlMaster: an ssh that finds no connection there

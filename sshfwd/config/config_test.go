@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gpg-bridge/internal/usertext"
+
 	"gpg-bridge/internal/testkit/env"
 )
 
@@ -74,7 +76,7 @@ func TestNewConfigReadsWhatSSHPrints(t *testing.T) {
 		ServerAliveInterval: 15 * time.Second, ServerAliveCountMax: 5, AddressFamily: "inet6", ConnectionAttempts: 1,
 		ProxyJump: "a@b:23,[::1]:24", RequestTTY: "yes", RemoteCommand: "uptime", SessionType: "none",
 		SendEnv: []string{"LC_*", "LANG"}, SetEnv: []string{"A=b c"}, EscapeChar: "^X",
-		ExitOnForwardFailure: true, Forwards: Forwards{StreamLocalBindMask: defaultBindMask}, LogLevel: "ERROR",
+		ExitOnForwardFailure: true, Forwards: Forwards{StreamLocalBindMask: defaultBindMask}, LogLevel: usertext.Error,
 	}, c)
 }
 

@@ -87,7 +87,7 @@ func (c *Config) setSession(o Options, s Settings) {
 	c.EscapeChar = strings.TrimPrefix(s.get("escapechar"), `\`)
 	c.EnableEscapeCommandline = s.On("enableescapecommandline", true)
 	c.ExitOnForwardFailure = s.On("exitonforwardfailure", false)
-	c.LogLevel = logLevel(s.get("loglevel"))
+	c.LogLevel = usertext.ParseLevel(s.get("loglevel"))
 	if s.On("permitlocalcommand", false) {
 		c.LocalCommand = s.Text("localcommand")
 	}
@@ -102,17 +102,6 @@ func (c *Config) setSessionByFlags(line sshflags.Line) {
 		c.SessionType = "subsystem"
 	}
 	c.StdinNull = line.Has('n') || line.Has('f')
-}
-
-// logLevel gives two levels the names that ssh_config has for them: ssh -G prints others.
-func logLevel(v string) string {
-	switch v = strings.ToUpper(v); v {
-	case "SILENT":
-		return "QUIET"
-	case "DEBUG":
-		return "DEBUG1"
-	}
-	return v
 }
 
 func (c *Config) setNumbers(s Settings) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpg-bridge/internal/usertext"
+	"gpg-bridge/sshfwd/config"
 )
 
 // Reason is why a host key was refused.
@@ -32,6 +33,12 @@ type Error struct {
 	File        string // the line that decided, or where the key would be added
 	Line        int    // 0 if no line decided
 	Err         error  // details, may be nil
+
+	// For ssh's words: StrictHostKeyChecking, the user's first file, and the type of the
+	// key in the line that decided.
+	Strict        config.Strictness
+	UserFile      string
+	OffendingType string
 }
 
 func (e *Error) Error() string {
@@ -59,6 +66,60 @@ func (e *Error) problem() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// SSHSays is usertext.Spoken (check_host_key and verify_host_key in sshconnect.c).
+func (e *Error) SSHSays() (words []usertext.Message, complete bool) {
+	verdict := usertext.Message{Level: usertext.Fatal, Text: "Host key verification failed."}
+	var why string
+	switch {
+	case e.Reason == Weak:
+		return []usertext.Message{{Level: usertext.Fatal, Text: "Bad server host key: Invalid key length"}}, false
+	case e.Reason == Changed && e.Line > 0:
+		why, complete = e.changedWords(), e.Err == nil && e.Strict != config.StrictNo
+	case e.Reason == Revoked && e.Err != nil:
+		why, complete = fmt.Sprintf("Host key %s %s revoked by file %s", e.KeyType, e.Fingerprint, usertext.Line(e.File)), true
+	case e.Reason == Revoked:
+		why = e.revokedWords()
+	case e.Reason == Unknown && e.Strict == config.StrictYes:
+		why = fmt.Sprintf("No %s host key is known for %s and you have requested strict checking.", e.KeyType, usertext.Line(e.Host))
+	}
+	if why != "" {
+		words = []usertext.Message{{Level: usertext.Error, Text: why}}
+	}
+	return append(words, verdict), complete
+}
+
+// changedWords is warn_changed_key and what follows it in check_host_key.
+func (e *Error) changedWords() string {
+	const frame = "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n"
+	host, text := usertext.Line(e.Host), frame+
+		"@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n"+frame+
+		"IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\n"+
+		"Someone could be eavesdropping on you right now (man-in-the-middle attack)!\n"+
+		"It is also possible that a host key has just been changed.\n"+
+		fmt.Sprintf("The fingerprint for the %s key sent by the remote host is\n%s.\n", e.KeyType, e.Fingerprint)+
+		"Please contact your system administrator.\n"
+	if e.UserFile != "" {
+		text += "Add correct host key in " + usertext.Line(e.UserFile) + " to get rid of this message.\n"
+	}
+	text += fmt.Sprintf("Offending %s key in %s:%d", e.OffendingType, usertext.Line(e.File), e.Line)
+	if e.Strict != config.StrictNo {
+		text += "\nHost key for " + host + " has changed and you have requested strict checking."
+	}
+	return text
+}
+
+func (e *Error) revokedWords() string {
+	const frame = "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n"
+	host, text := usertext.Line(e.Host), frame+
+		"@       WARNING: REVOKED HOST KEY DETECTED!               @\n"+frame
+	text += fmt.Sprintf("The %s host key for %s is marked as revoked.\n", e.KeyType, host) +
+		"This could mean that a stolen key is being used to\nimpersonate this host."
+	if e.Strict != config.StrictNo {
+		text += fmt.Sprintf("\n%s host key for %s was revoked and you have requested strict checking.", e.KeyType, host)
+	}
+	return text
+}
 
 // Hopeless is true: see link.Hopeless.
 func (e *Error) Hopeless() bool { return true }

@@ -233,7 +233,7 @@ func (p *Policy) add(host knownHost, what string) bool {
 
 func (p *Policy) notice(text string) {
 	if p.prompter != nil {
-		p.prompter.Notice(usertext.Printable(text))
+		p.prompter.Notice(usertext.Info, usertext.Printable(text))
 	}
 }
 
@@ -241,8 +241,15 @@ func (p *Policy) refuse(reason Reason, key ssh.PublicKey, line *knownKey, err er
 	e := &Error{
 		Reason: reason, Host: p.known.name, KeyType: keyTypeName(key), Fingerprint: p.fingerprint(key), Err: err,
 	}
+	e.Strict = p.config.StrictHostKeyChecking
+	if len(p.config.UserKnownHostsFiles) > 0 {
+		e.UserFile = p.config.UserKnownHostsFiles[0]
+	}
 	if line != nil {
 		e.File, e.Line = line.file, line.number
+		if line.key != nil {
+			e.OffendingType = keyTypeName(line.key)
+		}
 	} else if len(p.config.UserKnownHostsFiles) > 0 {
 		e.File = p.config.UserKnownHostsFiles[0]
 	}

@@ -73,7 +73,7 @@ func (u *Update) Confirm(ctx context.Context, asker usertext.Asker) bool {
 	for _, key := range u.Obsolete() {
 		text += "Deprecating obsolete hostkey: " + key + "\n"
 	}
-	asker.Notice(text)
+	asker.Notice(usertext.Info, text)
 	for range 3 {
 		answer, err := asker.Ask(ctx, "Accept updated hostkeys? (yes/no): ")
 		switch {
@@ -82,7 +82,7 @@ func (u *Update) Confirm(ctx context.Context, asker usertext.Asker) bool {
 		case strings.EqualFold(answer, "yes"):
 			return true
 		}
-		asker.Notice("Please enter \"yes\" or \"no\"")
+		asker.Notice(usertext.Info, "Please enter \"yes\" or \"no\"")
 	}
 	return false
 }

@@ -59,7 +59,7 @@ func (l *Login) nextPassword() ssh.AuthMethod {
 	}
 	l.password.count++
 	if l.password.count > 1 {
-		l.Asker.Notice("Permission denied, please try again.")
+		l.Asker.Notice(usertext.Error, "Permission denied, please try again.")
 	} else {
 		l.tried = append(l.tried, methodPassword)
 	}
@@ -114,7 +114,7 @@ func (l *Login) nextKeyboard() ssh.AuthMethod {
 func (l *Login) answer(name, instruction string, questions []string, echos []bool) ([]string, error) {
 	for _, text := range []string{name, instruction} {
 		if text != "" {
-			l.Asker.Notice(usertext.Printable(text))
+			l.Asker.Notice(usertext.Info, usertext.Printable(text))
 		}
 	}
 	answers := make([]string, len(questions))

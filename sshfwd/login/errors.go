@@ -41,6 +41,12 @@ func (e *AuthError) Error() string {
 	return text
 }
 
+// SSHSays is usertext.Spoken (ssh_userauth2 in sshconnect2.c).
+func (e *AuthError) SSHSays() (words []usertext.Message, complete bool) {
+	text := fmt.Sprintf("%s@%s: Permission denied (%s).", usertext.Line(e.User), usertext.Line(e.Host), usertext.Quoted(strings.Join(e.Methods, ",")))
+	return []usertext.Message{{Level: usertext.Fatal, Text: text}}, e.Err == nil
+}
+
 func (e *AuthError) Unwrap() error { return e.Err }
 
 // Hint says what was tried and what to do.

@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"gpg-bridge/internal/usertext"
 	"gpg-bridge/sshfwd"
 	"gpg-bridge/sshfwd/config"
 )
@@ -32,6 +34,7 @@ type FailedError struct {
 	Spec   config.ForwardSpec
 	Remote bool  // it is the server that does not listen
 	Err    error // nil where the server gave no reason
+	Fatal  bool  // it ends the program (ExitOnForwardFailure)
 }
 
 // Error uses ssh's words (channels.c, ssh_confirm_remote_forward in ssh.c).
@@ -50,6 +53,35 @@ func (e *FailedError) Error() string {
 }
 
 func (e *FailedError) Unwrap() error { return e.Err }
+
+// SSHSays is usertext.Spoken (channel_setup_fwd_listener_tcpip in channels.c,
+// ssh_confirm_remote_forward in ssh.c).
+func (e *FailedError) SSHSays() (words []usertext.Message, complete bool) {
+	listen := e.Spec.Listen
+	what := fmt.Sprintf("port %d", listen.Port)
+	if listen.Path != "" {
+		what = "path " + usertext.Line(listen.Path)
+	}
+	switch {
+	case e.Remote && e.Fatal:
+		return []usertext.Message{{Level: usertext.Fatal, Text: "Error: remote port forwarding failed for listen " + what}}, e.Err == nil
+	case e.Remote:
+		return []usertext.Message{{Level: usertext.Info, Text: "Warning: remote port forwarding failed for listen " + what}}, e.Err == nil
+	case listen.Path != "":
+		words = []usertext.Message{{Level: usertext.Error, Text: fmt.Sprintf("unix_listener: cannot bind to path %s: %s", usertext.Line(listen.Path), usertext.SystemWords(e.Err))}}
+	default:
+		words = []usertext.Message{
+			{Level: usertext.Error, Text: fmt.Sprintf("bind [%s]:%d: %s", cmp.Or(listen.Host, "127.0.0.1"), listen.Port, usertext.SystemWords(e.Err))},
+			{Level: usertext.Error, Text: fmt.Sprintf("channel_setup_fwd_listener_tcpip: cannot listen to port: %d", listen.Port)},
+		}
+	}
+	level := usertext.Error
+	if e.Fatal {
+		level = usertext.Fatal
+	}
+	last := usertext.Message{Level: level, Text: "Could not request local forwarding."}
+	return append(words, last), true
+}
 
 // Hint says what to do.
 func (e *FailedError) Hint() string {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"sync"
+
+	"gpg-bridge/internal/usertext"
 )
 
 // A Script is a usertext.Asker that answers from a list and remembers what it saw.
@@ -57,11 +59,14 @@ func (s *Script) Confirm(ctx context.Context, question string) bool {
 }
 
 // Notice remembers the text.
-func (s *Script) Notice(text string) {
+func (s *Script) Notice(_ usertext.Level, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Notices = append(s.Notices, text)
 }
+
+// Banner remembers the text, too.
+func (s *Script) Banner(text string) { s.Notice(usertext.Info, text) }
 
 // AllAsked returns all questions, joined by |.
 func (s *Script) AllAsked() string {
