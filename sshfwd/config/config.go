@@ -95,7 +95,7 @@ type Config struct {
 	Forwards                Forwards // LocalForward, RemoteForward, DynamicForward and their options
 	LogLevel                usertext.Level
 
-	// ControlPath is where ssh shares its connections, "" for nowhere, or where
+	// ControlPath is where ssh shares its connections, absolute, "" for nowhere, or where
 	// there was no ssh to ask. ControlMaster: an ssh that finds no connection there
 	// shares its own. ControlPersist is how long that one then stays when it is not
 	// used, 0 if this is not limited or it does not stay at all, which ControlPersists

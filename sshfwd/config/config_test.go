@@ -267,6 +267,7 @@ func TestControlPath(t *testing.T) {
 		{lines: "ControlPath /tmp/%C-%r@%h:%p\n ControlMaster auto\n ControlPersist 10m", master: true, persist: 10 * time.Minute},
 		{lines: "ControlPath /tmp/%n%%\n ControlMaster ask\n ControlPersist yes", master: true},
 		{lines: "ControlPath ~/.ssh/%L-%u\n ControlPersist 1", persist: time.Second},
+		{lines: "ControlPath tramp.%C\n ControlMaster auto\n ControlPersist no", master: true},
 		{lines: "ControlPath none\n ControlMaster auto", none: true},
 		{lines: "ControlMaster auto", none: true},
 	} {
@@ -281,7 +282,10 @@ func TestControlPath(t *testing.T) {
 		require.Equal(t, test.none, config.ControlPath == "")
 		require.Equal(t, test.none, !strings.Contains(string(out), "\ncontrolpath "))
 		if !test.none {
-			require.Contains(t, string(out), "\ncontrolpath "+config.ControlPath+"\n")
+			_, path, _ := strings.Cut(string(out), "\ncontrolpath ")
+			path, err = filepath.Abs(strings.SplitN(path, "\n", 2)[0])
+			require.NoError(t, err)
+			require.Equal(t, path, config.ControlPath)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,10 @@ import (
 // ControlPath, so without ssh the keywords are not read (fallbackKeys).
 func (c *Config) setControl(s Settings) {
 	c.ControlPath = s.Text("controlpath")
+	// A relative one, such as Emacs' tramp.%C, is one of this directory, whoever uses it where.
+	if path, err := filepath.Abs(c.ControlPath); err == nil && c.ControlPath != "" {
+		c.ControlPath = path
+	}
 	switch s.get("controlmaster") {
 	case "yes", "true", "auto", "ask", "autoask":
 		c.ControlMaster = c.ControlPath != ""
