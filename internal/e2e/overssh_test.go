@@ -119,7 +119,7 @@ func TestOverSSHRefused(t *testing.T) {
 
 // A key that only ssh can use, of a PKCS#11 token.
 func TestOverSSHWithPKCS11(t *testing.T) {
-	env.Tool(t, "pkcs11-tool")
+	env.Tool(t, "softhsm2-util")
 	s := stage{}.set(t)
 	provider := softHSM(t, s.laptop)
 	s.sshd.SetKeyOptions(t, provider.public+"\n") // a line of its own
@@ -155,7 +155,9 @@ func softHSM(t *testing.T, laptop *gpghome.Home) hsm {
 		return string(out)
 	}
 	do("softhsm2-util", "--init-token", "--free", "--label", "test", "--so-pin", "123456", "--pin", "123456")
-	do("pkcs11-tool", "--module", h.library, "--login", "--pin", "123456", "--keypairgen", "--key-type", "EC:prime256v1", "--id", "01", "--label", "k")
+	key := filepath.Join(dir, "key")
+	do("ssh-keygen", "-q", "-t", "ecdsa", "-m", "PKCS8", "-N", "", "-f", key)
+	do("softhsm2-util", "--import", key, "--token", "test", "--pin", "123456", "--label", "k", "--id", "01")
 	h.public = strings.TrimSpace(do("ssh-keygen", "-D", h.library))
 	return h
 }
