@@ -31,10 +31,12 @@ func (f *askpassFixture) shellWith(t *testing.T, ours bool) *screen {
 	return s
 }
 
-// leave ends the shell when it has shown one prompt more than so many.
+// leave ends the shell when it has shown one prompt more than so many. What is typed there is
+// shown: the question that was answered before has restored the terminal's modes.
 func (s *screen) leave(prompts int) (text string) {
 	s.t.Helper()
 	s.expect("prompt> ", prompts+1)
+	require.True(s.t, s.isEchoing(), "the terminal was left without echo")
 	s.keys("exit\r")
 	_, text = s.wait()
 	return text
@@ -85,10 +87,10 @@ func TestPromptIsStoppedAndAskedAgain(t *testing.T) {
 }
 
 // The end of input is an empty answer, so that the key is not used; after part of a line, that
-// part is the answer. As with ssh.
+// part is the answer, as at the end of the line. All as with ssh.
 func TestEndOfInputIsAnAnswer(t *testing.T) {
 	f := newAskpassFixture(t)
-	for _, keys := range []string{"\x04", "sesame\x04\x04"} {
+	for _, keys := range []string{"\x04", "sesame\x04\x04", "sesame\r"} {
 		asked := func(ours bool) int {
 			s := f.shellWith(t, ours)
 			require.False(t, s.isEchoing())

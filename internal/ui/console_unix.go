@@ -67,7 +67,13 @@ func (a *asking) once(ctx context.Context) error {
 	if err != nil {
 		return errNoTerminal
 	}
-	defer a.restore(before)
+	answered := false
+	defer func() { // in this order: a closed terminal cannot be restored
+		a.restore(before)
+		if answered {
+			a.close()
+		}
+	}()
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
@@ -77,9 +83,7 @@ func (a *asking) once(ctx context.Context) error {
 	select {
 	case err = <-a.done:
 		a.reading = false
-		if !errors.Is(err, errSuspend) {
-			defer a.close()
-		}
+		answered = !errors.Is(err, errSuspend)
 	case <-continued:
 		err = errContinued
 	case <-ctx.Done():
