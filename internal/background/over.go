@@ -21,6 +21,15 @@ import (
 // look keeps the connection from ending for want of use (ControlPersist).
 const overIdle = 10 * time.Second
 
+// idleOver returns how long after its last use the path is looked at; 0, with no session that the
+// connection is for, is for ever: that one stays without use.
+func idleOver(o Options) time.Duration {
+	if o.Session == 0 {
+		return 0
+	}
+	return overIdle
+}
+
 // errMasterGone ends a bridge that was to last as long as the connection of the user's ssh.
 var errMasterGone = errors.New("the user's ssh has ended")
 
@@ -38,7 +47,7 @@ func overTarget(o Options) (*target.Target, error) {
 		ID: o.ID, Name: o.Spec.Host, Address: o.Address, Spec: o.Spec,
 		Config: &config.Config{
 			Destination: o.Spec.Host, OriginalHost: o.Spec.Host, Hostname: host, User: user, Port: number,
-			ControlPath: o.Over, ControlPersist: overIdle, Detached: true,
+			ControlPath: o.Over, ControlPersist: idleOver(o), Detached: true,
 		},
 	}, nil
 }

@@ -248,3 +248,93 @@ func TestOverSSHForAnAlgorithm(t *testing.T) {
 	require.Contains(t, r.stderr, "sntrup761x25519-sha512@openssh.com")
 	s.requireNoMaster(t)
 }
+
+// Sessions that begin together, and want to share at one place, all run.
+func TestOverSSHTogether(t *testing.T) {
+	s := stage{}.set(t)
+	for _, persist := range []string{"no", "5"} {
+		var all []*process
+		for i := range 3 {
+			all = append(all, s.start(t, "-oControlMaster=auto", "-oControlPath="+s.laptop.Dir()+"/together"+persist, "-oControlPersist="+persist,
+				"host", fmt.Sprintf("echo %d", i)))
+		}
+		for i, p := range all {
+			r := p.wait(t)
+			require.Zero(t, r.code, r.stderr)
+			require.Equal(t, fmt.Sprintf("%d\n", i), r.stdout)
+		}
+	}
+}
+
+// While a session over ssh lasts, others find its connection where ssh_config says; afterwards
+// nothing is there.
+func TestOverSSHShares(t *testing.T) {
+	b := stage{}.set(t).sharing(t)
+	require.NoError(t, os.WriteFile(b.control, nil, 0o600)) // as good as no socket, and not to be removed
+	run := func(args ...string) result {
+		return launch(t, b.laptop, nil, append([]string{"ssh", "-F", b.config}, args...)...).wait(t)
+	}
+	require.Zero(t, run("host", "true").code)
+	require.FileExists(t, b.control)
+	require.NoError(t, os.Remove(b.control))
+
+	in, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	p := launch(t, b.laptop, in, "ssh", "-F", b.config, "host", "echo begun; cat")
+	p.waitFor(t, &p.stdout, "begun")
+	logins := b.logins()
+	out, err := exec.Command(env.Tool(t, "ssh"), "-F", b.config, "host", "echo shared").Output()
+	require.NoError(t, err)
+	require.Equal(t, "shared\n", string(out))
+	require.Equal(t, logins, b.logins())
+	require.NoError(t, w.Close())
+	require.Zero(t, p.wait(t).code)
+	require.NoFileExists(t, b.control)
+	left, err := filepath.Glob(filepath.Dir(b.control) + "/*.*")
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// Where there is nowhere to put a socket, the user still gets the shell.
+func TestOverSSHWithoutARuntimeDirectory(t *testing.T) {
+	s := stage{}.set(t)
+	cmd := exec.Command(program, s.args("-C", "host", "echo out; exit 6")...)
+	cmd.Env = []string{"TMPDIR=/nonexistent", "XDG_RUNTIME_DIR="}
+	r := launchAs(t, cmd, s.laptop, nil).wait(t)
+	require.Equal(t, 6, r.code)
+	require.Equal(t, "out\n", r.stdout)
+	require.Contains(t, r.stderr, "no bridge over your ssh")
+}
+
+// A host whose key has changed does not get the agent, as with our own client.
+func TestOverSSHToAChangedHost(t *testing.T) {
+	s := stage{}.set(t)
+	known := filepath.Join(t.TempDir(), "known")
+	other, err := os.ReadFile(s.sshd.ClientKeyFile + ".pub")
+	require.NoError(t, err)
+	line := fmt.Sprintf("[%s]:%d %s", s.sshd.Host, s.sshd.Port, other)
+	require.NoError(t, os.WriteFile(known, []byte(line), 0o600))
+	r := s.run(t, "-C", "-oUserKnownHostsFile="+known, "-oStrictHostKeyChecking=no", "host", "echo in")
+	require.Equal(t, 255, r.code)
+	require.Empty(t, r.stdout)
+	require.Contains(t, r.stderr, "REMOTE HOST IDENTIFICATION HAS CHANGED")
+	r = s.run(t, "-C", "-oUserKnownHostsFile=/dev/null", "-oStrictHostKeyChecking=no", "host", "echo in")
+	require.Equal(t, "in\n", r.stdout)
+}
+
+// If the connection is lost before the session begins, no other is made without the user's
+// forwards.
+func TestOverSSHMakesNoSecondConnection(t *testing.T) {
+	s := stage{}.set(t)
+	require.NoError(t, s.laptop.StartAgent(t.Context()))
+	require.NoError(t, s.laptop.SignalAgent(syscall.SIGSTOP)) // the session waits for it a while
+	defer func() { _ = s.laptop.SignalAgent(syscall.SIGCONT) }()
+	p := s.start(t, "-C", "host", "echo began")
+	eventually(t, func() bool { return s.logIns() == 1 }, "nobody has logged in")
+	s.sshd.KillSessions()
+	r := p.wait(t)
+	require.Equal(t, 255, r.code)
+	require.Empty(t, r.stdout)
+	require.Equal(t, 1, s.logIns())
+}

@@ -108,8 +108,8 @@ var layers = []layer{
 			"internal/usertext", "sshfwd/config",
 		}},
 		{"internal/sshmaster", []string{
-			"internal/link/mux", "internal/private", "internal/signals", "internal/sshflags", "internal/ui", "sshfwd",
-			"sshfwd/config", "sshfwd/login",
+			"internal/link/mux", "internal/private", "internal/retry", "internal/signals", "internal/sshflags", "internal/ui",
+			"sshfwd", "sshfwd/config", "sshfwd/login",
 		}},
 	},
 	{{"internal/sshsession", []string{

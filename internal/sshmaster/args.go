@@ -38,7 +38,7 @@ func (r Route) options() []string {
 // ssh has left (muxclient in OpenSSH's mux.c), and then shares nothing. ControlPersist takes it
 // to the background.
 func (o *Options) loginArgs(controlPath string) []string {
-	args := slices.Concat(option("ControlMaster", "auto"), controlOption(controlPath), o.Route.options())
+	args := slices.Concat(option("ControlMaster", "auto"), controlOption(controlPath), o.checkingOption(), o.Route.options())
 	if o.Stays {
 		line := o.Line.Without('M', 'S')
 		return slices.Concat(args, option("ControlPersist", "no"), line.Words(), line.Command)
@@ -53,6 +53,15 @@ func (o *Options) loginArgs(controlPath string) []string {
 	return slices.Concat(args, []string{"-N", "-T"}, line.Words())
 }
 
+// checkingOption has ssh refuse a changed host key where StrictHostKeyChecking no would have it
+// only warn, as our own client does: the host gets the agent. New keys are taken as the user wants.
+func (o *Options) checkingOption() []string {
+	if o.Config.StrictHostKeyChecking != config.StrictNo {
+		return nil
+	}
+	return option("StrictHostKeyChecking", string(config.StrictAcceptNew))
+}
+
 // persists reports whether the user's ssh_config has a connection that is shared there stay when
 // it is not used.
 func (o *Options) persists(controlPath string) bool {
@@ -65,9 +74,14 @@ func IsFork(c *config.Config) bool {
 }
 
 // sessionArgs are the arguments of the ssh that is the session. The first has made the user's
-// forwards already.
-func (o *Options) sessionArgs(controlPath string) []string {
+// forwards already. If its connection is lost, this one makes no other, unless it may connect.
+func (o *Options) sessionArgs(controlPath string, mayConnect bool) []string {
 	args := slices.Concat(option("ControlMaster", "no"), controlOption(controlPath), option("ClearAllForwardings", "yes"))
+	if mayConnect {
+		args = slices.Concat(args, o.checkingOption(), o.Route.options())
+	} else {
+		args = append(args, option("ProxyCommand", "false")...)
+	}
 	line := o.Line.Without('M', 'S')
 	return slices.Concat(args, line.Words(), line.Command)
 }

@@ -50,7 +50,7 @@ func TestArguments(t *testing.T) {
 			o.Config.Lacks = []config.Lack{{Keyword: config.Fork}}
 		}
 		user := settings(t, line.Args)
-		login, session := settings(t, o.loginArgs(path)), settings(t, o.sessionArgs(path))
+		login, session := settings(t, o.loginArgs(path)), settings(t, o.sessionArgs(path, false))
 		require.Equal(t, "none;", login["sessiontype"], args)
 		require.Equal(t, "auto;", login["controlmaster"], args)
 		require.Equal(t, "10;", login["controlpersist"], args)
@@ -60,6 +60,7 @@ func TestArguments(t *testing.T) {
 		require.Equal(t, path+";", login["controlpath"], args)
 		require.Equal(t, path+";", session["controlpath"], args)
 		require.Equal(t, "yes;", session["clearallforwardings"], args)
+		require.Equal(t, "false;", session["proxycommand"], "%q: it makes no other connection", args)
 		for key, value := range user {
 			switch key {
 			case "sessiontype", "controlmaster", "controlpersist", "controlpath", "forkafterauthentication", "requesttty", "stdinnull":
@@ -67,12 +68,12 @@ func TestArguments(t *testing.T) {
 				require.Equal(t, value, login[key], "%q: %s of the log-in", args, key)
 			}
 			switch key {
-			case "controlmaster", "controlpersist", "controlpath", "clearallforwardings", "localforward", "remoteforward", "dynamicforward":
+			case "controlmaster", "controlpersist", "controlpath", "clearallforwardings", "localforward", "remoteforward", "dynamicforward", "proxycommand":
 			default:
 				require.Equal(t, value, session[key], "%q: %s of the session", args, key)
 			}
 		}
-		require.Equal(t, line.Command, lineOf(t, o.sessionArgs(path)...).Command, args)
+		require.Equal(t, line.Command, lineOf(t, o.sessionArgs(path, false)...).Command, args)
 		require.Empty(t, lineOf(t, o.loginArgs(path)...).Command, args)
 	}
 }
@@ -90,5 +91,17 @@ func TestRoute(t *testing.T) {
 	} {
 		o := Options{Line: lineOf(t, "-F", "none", "-oProxyCommand=/p %h", "host"), Config: &config.Config{}, Route: test.route}
 		require.Equal(t, test.want, settings(t, o.loginArgs("/c"))[test.key], "%+v", test.route)
+	}
+}
+
+// A changed host key is not accepted for a bridge, whatever StrictHostKeyChecking is.
+func TestChangedKeysAreRefused(t *testing.T) {
+	for strict, want := range map[string]string{"no": "accept-new;", "yes": "true;", "ask": "ask;", "accept-new": "accept-new;"} {
+		line := lineOf(t, "-F", "none", "-oStrictHostKeyChecking="+strict, "host")
+		c, err := config.Resolve(t.Context(), config.Options{Destination: "host", Words: line.Asking()})
+		require.NoError(t, err)
+		o := Options{Line: line, Config: c}
+		require.Equal(t, want, settings(t, o.loginArgs("/c"))["stricthostkeychecking"], strict)
+		require.Equal(t, want, settings(t, o.sessionArgs("/c", true))["stricthostkeychecking"], strict)
 	}
 }

@@ -5,12 +5,27 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"time"
 
 	"gpg-bridge/internal/link/mux"
 	"gpg-bridge/internal/private"
 	"gpg-bridge/internal/sshflags"
 	"gpg-bridge/sshfwd/config"
+)
+
+const (
+	// privatePrefix is how the names of control sockets of ours begin in the runtime directory.
+	privatePrefix = "m"
+
+	// mostPath is the length that a control socket's path may have: ssh makes it under a name
+	// with 17 more characters, and a socket's address has 104 on macOS (unix(4)).
+	mostPath = 104 - 17 - 1
+
+	// lostPatience is how much later than its sessions a connection's own end may show.
+	lostPatience = 500 * time.Millisecond
 )
 
 // Options say how the user's ssh connects.
@@ -35,6 +50,7 @@ type Master struct {
 	*mux.Link
 	options *Options
 	path    string     // the control socket
+	shareAt string     // where others find it, too; "" for nowhere
 	ours    bool       // we started it, and it ends with the last session
 	lease   *mux.Lease // keeps it from ending meanwhile; nil for one that we did not start
 	dir     *private.Dir
@@ -75,32 +91,80 @@ func (m *Master) connect(ctx context.Context) (err error) {
 
 // logIn starts an ssh, which returns when it is logged in and has gone to the background.
 func (m *Master) logIn(ctx context.Context) error {
-	path, err := m.controlPath()
-	if err != nil {
+	if err := m.choosePath(); err != nil {
 		return err
 	}
-	m.path, m.ours = path, true
-	if err := m.options.run(ctx, m.options.loginArgs(path), m.options.Stdio.In); err != nil {
-		return err
-	}
-	if m.options.Stays {
+	m.ours = true
+	err := m.options.logIn(ctx, m.options.loginArgs(m.path), m.isTaken(ctx))
+	if errors.Is(err, errTaken) {
+		m.ours = false
 		return nil
 	}
-	m.lease, err = mux.Hold(ctx, path)
-	if errors.Is(err, mux.ErrNoMaster) {
+	if err != nil || m.options.Stays {
+		return err
+	}
+	if m.lease, err = mux.Hold(ctx, m.path); errors.Is(err, mux.ErrNoMaster) {
 		err = errors.New("your ssh is logged in, but does not share its connection")
+	}
+	if err == nil && m.shareAt != "" {
+		m.share(ctx)
 	}
 	return err
 }
 
-// controlPath returns where the connection is to be shared: where the user's ssh_config says, if
-// it says so, but not if each use would be asked for.
-func (m *Master) controlPath() (string, error) {
-	if c := m.options.Config; c.ControlMaster && !c.ControlAsks {
-		return c.ControlPath, nil
-	}
+// choosePath chooses where the connection is shared: where ssh_config says, if it says so, but not
+// if each use would be asked for. If that is not to outlast us, ssh gets a path beside it, which no
+// other ssh wants: one that finds its path taken when it is logged in shares nothing, and with -N
+// stays where it is (muxserver_listen in OpenSSH's mux.c).
+func (m *Master) choosePath() (err error) {
 	const letters = 6 // a name that no other process of ours has
-	return m.dir.SocketPath("m" + rand.Text()[:letters])
+	c := m.options.Config
+	switch beside := c.ControlPath + "." + rand.Text()[:letters]; {
+	case !c.ControlMaster || c.ControlAsks:
+		m.path, err = m.dir.SocketPath(privatePrefix + rand.Text()[:letters])
+	case m.options.Stays || m.options.persists(c.ControlPath) || len(beside) > mostPath:
+		m.path = c.ControlPath
+	default:
+		m.path, m.shareAt = beside, c.ControlPath
+	}
+	return err
+}
+
+// share lets others find the connection at the user's ControlPath, unless another ssh shares its
+// own there by now.
+func (m *Master) share(ctx context.Context) {
+	err := os.Link(m.path, m.shareAt)
+	if errors.Is(err, fs.ErrExist) && !mux.IsShared(ctx, m.shareAt) && isSocket(m.shareAt) { // of a killed ssh
+		_ = os.Remove(m.shareAt)
+		err = os.Link(m.path, m.shareAt)
+	}
+	if err != nil {
+		m.options.Log.Info("the connection is not shared", "path", m.shareAt, "error", err)
+		m.shareAt = ""
+	}
+}
+
+// unshare removes what share has made.
+func (m *Master) unshare() {
+	ours, err := os.Lstat(m.path)
+	shared, sharedErr := os.Lstat(m.shareAt)
+	if err == nil && sharedErr == nil && os.SameFile(ours, shared) {
+		_ = os.Remove(m.shareAt)
+	}
+}
+
+func isSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSocket != 0
+}
+
+// isTaken returns what tells whether another ssh shares its connection at the path that ours is to
+// have; nil if none can.
+func (m *Master) isTaken(ctx context.Context) func() bool {
+	if m.path != m.options.Config.ControlPath {
+		return nil
+	}
+	return func() bool { return mux.IsShared(ctx, m.path) }
 }
 
 // Close closes the link. A master that we started gives up its control socket, and ends with
@@ -121,13 +185,25 @@ func (m *Master) Leave() { m.left = true }
 // Abandon has Close end a master that we started with all its connections, as a signal ends ssh.
 func (m *Master) Abandon() { m.abandoned = true }
 
-// IsLost reports whether the connection has ended.
-func (m *Master) IsLost() bool { return !mux.IsShared(context.Background(), m.path) }
+// IsLost reports whether the connection has ended, or ends just now.
+func (m *Master) IsLost() bool {
+	late := time.NewTimer(lostPatience)
+	defer late.Stop()
+	select {
+	case <-m.Ended():
+		return true
+	case <-late.C:
+		return false
+	}
+}
 
 // IsOurs reports whether the ssh that is logged in was started by us, with the user's words.
 func (m *Master) IsOurs() bool { return m.ours }
 
 func (m *Master) end() {
+	if m.shareAt != "" && !m.left {
+		m.unshare()
+	}
 	if m.ours && !m.left && !m.options.persists(m.path) {
 		leave := mux.Retire
 		if m.abandoned {
@@ -143,7 +219,7 @@ func (m *Master) end() {
 
 // End ends a master that we started, and its forwards.
 func (m *Master) End() {
-	if m.ours {
+	if m.ours && !m.options.persists(m.path) {
 		_ = mux.Terminate(context.Background(), m.path)
 	}
 }

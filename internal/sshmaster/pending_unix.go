@@ -26,7 +26,7 @@ func (m *Master) Pending() (*Pending, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	words := slices.Concat([]string{"/bin/sh", "sh", "-c", waitThenRun, "ssh", m.options.SSH}, m.sessionWords())
+	words := slices.Concat([]string{"/bin/sh", "sh", "-c", waitThenRun, "ssh", m.options.SSH}, m.sessionWords(false))
 	process, err := m.options.start(words, nil, &os.ProcAttr{
 		Files: []*os.File{theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
+	"gpg-bridge/internal/retry"
 	"gpg-bridge/internal/signals"
 	"gpg-bridge/internal/ui"
 )
@@ -37,14 +39,15 @@ func (e *ExitError) Error() string {
 }
 
 // Session runs the user's words over the connection, with our standard streams, and returns when
-// that ssh has ended. The error is an *ExitError for any status but 0.
-func (m *Master) Session(ctx context.Context) error {
-	return m.options.run(ctx, m.sessionWords(), m.options.Stdio.In)
+// that ssh has ended. It may log in itself if mayConnect: the bridge's preparation can have the only
+// session that the host grants. The error is an *ExitError for any status but 0.
+func (m *Master) Session(ctx context.Context, mayConnect bool) error {
+	return m.options.run(ctx, m.sessionWords(mayConnect), m.options.Stdio.In)
 }
 
-func (m *Master) sessionWords() []string {
+func (m *Master) sessionWords(mayConnect bool) []string {
 	if m.ours {
-		return m.options.sessionArgs(m.path)
+		return m.options.sessionArgs(m.path, mayConnect)
 	}
 	return m.options.Line.Args
 }
@@ -64,6 +67,44 @@ func (o *Options) run(ctx context.Context, args []string, stdin io.Reader) error
 	case <-ctx.Done():
 		return end(ctx, process, ended)
 	}
+}
+
+// Plain runs the user's words without a bridge.
+func Plain(ctx context.Context, o Options) error { return o.run(ctx, o.Line.Args, o.Stdio.In) }
+
+// errTaken says that another ssh shares its connection where ours was to.
+var errTaken = errors.New("another ssh shares its connection there")
+
+// takenLook is the time between two looks whether that is so.
+const takenLook = 250 * time.Millisecond
+
+// logIn is run for an ssh that goes to the background when it is logged in. If taken says so twice
+// and ssh is still there, it never will: it is ended, whatever it asks its user, and the error is
+// errTaken. taken may be nil.
+func (o *Options) logIn(ctx context.Context, args []string, taken func() bool) error {
+	if taken == nil {
+		return o.run(ctx, args, o.Stdio.In)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for seen := 0; retry.Sleep(ctx, takenLook, nil) == nil; {
+			if seen++; !taken() {
+				seen = 0
+			} else if seen > 1 {
+				cancel(errTaken)
+			}
+		}
+	})
+	err := o.run(ctx, args, o.Stdio.In)
+	over := context.Cause(ctx)
+	cancel(nil)
+	looking.Wait()
+	if err != nil && errors.Is(over, errTaken) {
+		return errTaken
+	}
+	return err
 }
 
 // start starts a program, the first of words, with our output. The others are its name and
@@ -102,7 +143,7 @@ func await(ssh *os.Process) error {
 
 // end ends an ssh whose ctx has ended.
 func end(ctx context.Context, process *os.Process, ended <-chan error) error {
-	var signal os.Signal = os.Kill
+	var signal os.Signal = syscall.SIGTERM
 	if s, ok := errors.AsType[*signals.Error](context.Cause(ctx)); ok {
 		signal = s.Signal
 	}

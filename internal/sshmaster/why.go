@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"sync"
 	"time"
 
 	"gpg-bridge/internal/link/mux"
@@ -14,7 +15,7 @@ import (
 )
 
 // ticketPatience bounds the look for a Kerberos ticket.
-const ticketPatience = 2 * time.Second
+const ticketPatience = 300 * time.Millisecond
 
 // maxJumps is how many jump hosts are looked at; the client that dials has the same limit.
 const maxJumps = 16
@@ -31,7 +32,8 @@ type Reason struct {
 // Why returns the reasons for which the user's own ssh is to connect to a host; none: our client
 // does all that is asked for. Where a jump host's connection is concerned, the Text says so.
 func Why(ctx context.Context, c *config.Config) []Reason {
-	reasons := whyHost(ctx, c)
+	ticket := sync.OnceValue(func() bool { return hasTicket(ctx) })
+	reasons := whyHost(ctx, c, ticket)
 	for jumps := 0; c.ProxyJump != "" && jumps < maxJumps; jumps++ {
 		options, err := c.JumpOptions()
 		if err != nil {
@@ -40,7 +42,7 @@ func Why(ctx context.Context, c *config.Config) []Reason {
 		if c, err = config.Resolve(ctx, options); err != nil {
 			break
 		}
-		for _, r := range whyHost(ctx, c) {
+		for _, r := range whyHost(ctx, c, ticket) {
 			if r.Vital && !r.ofSession {
 				reasons = append(reasons, Reason{Text: fmt.Sprintf("jump host %q: %s", options.Destination, r.Text), Vital: true})
 			}
@@ -50,11 +52,11 @@ func Why(ctx context.Context, c *config.Config) []Reason {
 }
 
 // whyHost returns the reasons that one host's configuration has.
-func whyHost(ctx context.Context, c *config.Config) []Reason {
+func whyHost(ctx context.Context, c *config.Config, ticket func() bool) []Reason {
 	var reasons []Reason
 	for _, lack := range c.Lacks {
 		if lack.Keyword == config.GSSAPI && !lack.Vital {
-			if lack.Vital = hasTicket(ctx); !lack.Vital {
+			if lack.Vital = ticket(); !lack.Vital {
 				continue // ssh goes on with the next method, as we do
 			}
 		}

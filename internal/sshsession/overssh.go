@@ -59,8 +59,14 @@ func (r *run) connectSSH(ctx context.Context) error {
 	if err != nil {
 		return notBegun(ctx, usertext.WithHint("only ssh can do what is asked for, and there is none", "install OpenSSH's client"))
 	}
-	master, err := sshmaster.Connect(ctx, r.sshOptions(path, environ))
-	if err != nil {
+	options := r.sshOptions(path, environ)
+	master, err := sshmaster.Connect(ctx, options)
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && !isSSHs(err):
+		r.service.UI.Warn(&noSharedError{err})
+		return ofSSH(sshmaster.Plain(ctx, options))
+	default:
 		return ofSSH(err)
 	}
 	r.conn, r.master = serve.Connection{Link: master}, master
@@ -99,19 +105,35 @@ func (r *run) sshOptions(path string, environ []string) sshmaster.Options {
 }
 
 // sessionOverSSH runs the session.
-func (r *run) sessionOverSSH(ctx context.Context) error {
+func (r *run) sessionOverSSH(ctx context.Context, late bool) error {
 	if _, pty, _ := r.terminal(); pty != nil { // that ssh sets raw mode
 		r.service.UI.SetRaw(true)
 		defer r.service.UI.SetRaw(false)
 	}
-	err := r.master.Session(ctx)
+	// If the bridge is late, its preparation may have the only session that the host grants.
+	err := r.master.Session(ctx, late && !isClosed(r.master.Ended()))
 	ended, ok := errors.AsType[*sshmaster.ExitError](err)
 	if ok && ended.Status == ui.ExitConnection && r.master.IsLost() {
 		// The ssh that is logged in has no terminal to say it on.
 		r.tell(usertext.Error, "Connection to %s closed by remote host.", r.config.Hostname)
 	}
+	if ok { // a signal ends a session with 255, too
+		return ui.Exit(ended.Status, nil)
+	}
 	return ofSSH(err)
 }
+
+// isSSHs reports whether an ssh of the user's has failed, and said why.
+func isSSHs(err error) bool {
+	_, ok := errors.AsType[*sshmaster.ExitError](err)
+	return ok
+}
+
+// A noSharedError says that the user's ssh connects without a bridge.
+type noSharedError struct{ why error }
+
+func (e *noSharedError) Error() string { return "no bridge over your ssh: " + e.why.Error() }
+func (e *noSharedError) Unwrap() error { return e.why }
 
 // ofSSH returns an error of the user's ssh as ours: it has said what there is to say.
 func ofSSH(err error) error {

@@ -41,7 +41,7 @@ func (r *run) remoteCommand() string {
 // session runs the command, or the login shell, and returns its status.
 func (r *run) session(ctx context.Context, b *sessionBridge) error {
 	if r.master != nil {
-		return r.sessionOverSSH(ctx)
+		return r.sessionOverSSH(ctx, b.isLate())
 	}
 	request := sshfwd.SessionRequest{
 		Command:   r.remoteCommand(),

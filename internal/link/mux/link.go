@@ -94,6 +94,9 @@ func (l *Link) Wait() error {
 	return l.cause
 }
 
+// Ended is closed when the link has ended.
+func (l *Link) Ended() <-chan struct{} { return l.ended }
+
 // CheckAlive asks the master whether it is alive. Without an answer until ctx ends, the link
 // ends.
 func (l *Link) CheckAlive(ctx context.Context) {
