@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,12 +14,7 @@ import (
 // program is the path of gpg-bridge; TestMain builds it before any test runs.
 var program string
 
-// parallel is how many tests run at once, unless -parallel says: they wait for other processes
-// most of the time.
-const parallel = "4"
-
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", parallel) // the command line is read after that
 	dir, err := os.MkdirTemp("/tmp", "gbe")
 	if err == nil {
 		program = filepath.Join(dir, "gpg-bridge")
