@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 
+	"gpg-bridge/internal/realssh"
 	"gpg-bridge/internal/signals"
 	"gpg-bridge/internal/ui"
 )
@@ -42,7 +43,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	user := ui.New(stdin, stdout, stderr)
 	root := newRoot(user)
 	root.SetArgs(args)
-	ctx, stop := signals.Until(ctx, user.CancelPrompt)
+	ctx, stop := signals.Until(realssh.Remembering(ctx), user.CancelPrompt)
 	defer stop()
 	err := root.ExecuteContext(ctx)
 	if died, ok := errors.AsType[*signals.DiedError](err); ok {

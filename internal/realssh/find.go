@@ -2,29 +2,37 @@ package realssh
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 )
 
 // Find returns the path of the user's own ssh, and the environment to run it with: the first
 // in PATH that is not this program. On Windows it prefers the system's to the one that Git
 // brings along, which uses MSYS paths. The error wraps [exec.ErrNotFound] where there is none.
-// It runs scripts named ssh to ask what they are.
+// It runs scripts named ssh to ask what they are, for a second at most, and once for each
+// under a context of [Remembering].
 func Find(ctx context.Context) (path string, environ []string, err error) {
-	above := depth(os.Environ())
-	if above >= mostDepth {
+	above := tracesIn(os.Environ())
+	if above.depth >= mostDepth {
 		return "", nil, &LoopError{}
 	}
-	for _, candidate := range candidates() {
-		if isThisProgram(ctx, candidate, above > 0) {
-			continue
+	first, last := above.split(candidates())
+	for _, candidate := range first {
+		if !isThisProgram(ctx, candidate, above.depth > 0) {
+			return candidate, above.with(candidate), nil
 		}
-		return candidate, append(Without(os.Environ()), fmt.Sprintf("%s=%d", variable, above+1)), nil
+	}
+	// A script of the user's own may be there again by a ProxyCommand, and be all there is.
+	for _, candidate := range last {
+		if ask(ctx, candidate) == another {
+			return candidate, above.with(candidate), nil
+		}
+	}
+	if len(last) > 0 {
+		return "", nil, &LoopError{}
 	}
 	return "", nil, &exec.Error{Name: "ssh", Err: exec.ErrNotFound}
 }
@@ -64,7 +72,7 @@ func isThisProgram(ctx context.Context, path string, askAll bool) bool {
 	if self, err := os.Executable(); err == nil && isSameFile(path, self) {
 		return true
 	}
-	return (askAll || mayBeScript(path)) && answers(ctx, path)
+	return (askAll || mayBeScript(path)) && ask(ctx, path) == ours
 }
 
 func isSameFile(a, b string) bool {
@@ -89,18 +97,4 @@ func mayBeScript(path string) bool {
 	var magic [2]byte
 	_, err = file.Read(magic[:])
 	return err != nil || magic == [2]byte{'#', '!'}
-}
-
-// askTime is how long a candidate may take to answer.
-const askTime = 5 * time.Second
-
-// answers asks a candidate whether it is this program.
-func answers(ctx context.Context, path string) bool {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "-V")
-	cmd.Env = append(Without(os.Environ()), variable+"="+asked)
-	cmd.WaitDelay = time.Second
-	said, err := cmd.Output()
-	return err == nil && strings.Contains(string(said), Answer)
 }

@@ -50,7 +50,7 @@ func TestFindPassesThisProgramOver(t *testing.T) {
 		path, variable, err := find(t, append(before, theirs, inner)...)
 		require.NoError(t, err)
 		require.Equal(t, theirs+"/ssh", path, before)
-		require.Equal(t, "1", variable)
+		require.Equal(t, "1:"+theirs+"/ssh", variable)
 	}
 	_, _, err = find(t, inner, link)
 	require.ErrorIs(t, err, exec.ErrNotFound)
@@ -68,7 +68,7 @@ func TestFindBelowAnSSH(t *testing.T) {
 	t.Setenv(variable, "3")
 	path, above, err := find(t, theirs)
 	require.NoError(t, err)
-	require.Equal(t, [2]string{theirs + "/ssh", "4"}, [2]string{path, above})
+	require.Equal(t, [2]string{theirs + "/ssh", "4:" + theirs + "/ssh"}, [2]string{path, above})
 
 	t.Setenv(variable, "16")
 	_, _, err = find(t, theirs)
