@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gpg-bridge/internal/testkit/env"
 	"gpg-bridge/internal/testkit/sshd"
 )
 
@@ -25,12 +27,12 @@ func (s *scene) ran(t *testing.T) int {
 }
 
 // What a command is forced on is prepared once: from then on, for an hour at least, a session
-// runs the command as often as plain ssh does.
+// runs the command as often as plain ssh does. Who wants a login shell is told each time.
 func TestForcedCommandRunsOnce(t *testing.T) {
 	s := hook(t)
 	session := func(text, advice string, args ...string) {
 		t.Helper()
-		r := s.run(t, append(args, "host", "anything")...)
+		r := s.run(t, append(args, "-T", "host")...)
 		require.Equal(t, 3, r.code)
 		require.Equal(t, "deployed\n", r.stdout)
 		r.requireWarning(t, text, advice)
@@ -50,6 +52,37 @@ func TestForcedCommandRunsOnce(t *testing.T) {
 	require.Equal(t, 6, s.ran(t))
 }
 
+// Who runs a command, or sftp, on an account for nothing else is not told that it has no shell,
+// except at -v. Who wants nothing but the bridge is, without our script, which git-shell quotes.
+func TestAccountForGitOrSFTP(t *testing.T) {
+	for name, c := range map[string]struct{ forced, calls string }{
+		"git": {
+			env.Tool(t, "git-shell") + ` -c "$SSH_ORIGINAL_COMMAND"`,
+			`cd "$HOME"; GIT_SSH_COMMAND="$SSH -F $CONF" GIT_SSH_VARIANT=ssh; export GIT_SSH_COMMAND GIT_SSH_VARIANT; ` +
+				env.Tool(t, "git") + ` ls-remote host:repo.git`,
+		},
+		"sftp": {"internal-sftp", env.Tool(t, "sftp") + ` -b /dev/null -F "$CONF" -S "$SSH" host`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stage{sshd: sshd.Config{Options: []string{"ForceCommand " + c.forced}}}.set(t)
+			s.host.Run(t, "git init -q --bare repo.git")
+			ssh := filepath.Join(t.TempDir(), "ssh")
+			require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nexec "+program+` ssh "$@"`+"\n"), 0o700))
+			for range 2 { // when it is not known yet, and when it is
+				cmd := exec.Command(env.Tool(t, "sh"), "-c", c.calls)
+				cmd.Env = []string{"SSH=" + ssh, "CONF=" + s.sshd.ConfigFile}
+				r := launchAs(t, cmd, s.laptop, nil).wait(t)
+				r.requireOK(t)
+			}
+			require.Contains(t, s.run(t, "-v", "host", "anything").stderr, "runs no shell commands")
+			r := s.run(t, "--takeover", "-N", "host")
+			require.Equal(t, 255, r.code)
+			r.requireTwoLines(t, "the account on the host runs no shell commands", "--remote-socket")
+			require.NotContains(t, r.stderr, "sh -c")
+		})
+	}
+}
+
 // Where the account has got a shell, --takeover finds out.
 func TestForcedCommandThatIsNoMore(t *testing.T) {
 	s := hook(t)
@@ -57,7 +90,7 @@ func TestForcedCommandThatIsNoMore(t *testing.T) {
 	s.sshd.SetKeyOptions(t, "")
 	r := s.run(t, "host", "echo on")
 	require.Equal(t, "on\n", r.stdout)
-	r.requireWarning(t, "runs no shell commands, as it turned out on", "--takeover asks again")
+	require.Empty(t, r.stderr)
 	s.runSigning(t, "--takeover")
 	s.runSigning(t)
 }
@@ -70,7 +103,7 @@ func TestForcedCommandThatTakesLong(t *testing.T) {
 	t.Cleanup(func() { s.host.Run(t, "touch go") })
 	require.Equal(t, "deployed\n", s.run(t, "host", "anything").stdout, "beside the first")
 	require.Equal(t, 2, s.ran(t))
-	r := s.run(t, "host", "anything")
+	r := s.run(t, "-T", "host")
 	require.Equal(t, "deployed\n", r.stdout)
 	r.requireWarning(t, "runs no shell commands, as it turned out on 20", "--takeover asks again")
 	require.Equal(t, 3, s.ran(t))
@@ -90,7 +123,7 @@ func TestShellInTroubleForOnceIsNoForcedCommand(t *testing.T) {
 			s.host.WriteFile(t, ".bashrc", []byte("if mkdir ~/once 2>/dev/null; then "+trouble+"; fi\n"), 0o600)
 			require.Zero(t, s.run(t, "host", "true").code)
 			s.host.WriteFile(t, "go", []byte("go"), 0o600)
-			r := s.run(t, "host", "true")
+			r := s.run(t, "-T", "host")
 			r.requireWarning(t, "runs no shell commands, as it turned out on 20", "and any session does after 20")
 
 			memory := filepath.Join(s.laptop.Dir(), "cache", "gpg-bridge", "no-shell")

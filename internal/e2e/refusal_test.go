@@ -147,12 +147,14 @@ func TestRefusedForward(t *testing.T) {
 				c.text = "runs no shell commands, as it turned out on" // it is not asked again
 			}
 
-			r = s.run(t, "host", "echo on the host; exit 7")
-			r.requireWarning(t, c.text, c.advice)
-			if !c.noShell {
+			if c.noShell {
+				r = s.run(t, "-T", "host")
+			} else {
+				r = s.run(t, "host", "echo on the host; exit 7")
 				require.Equal(t, 7, r.code)
 				require.Equal(t, "on the host\n", r.stdout)
 			}
+			r.requireWarning(t, c.text, c.advice)
 			r = s.run(t, "-o", "ExitOnForwardFailure=yes", "host", "echo on the host")
 			require.Equal(t, 255, r.code)
 			require.Empty(t, r.stdout)

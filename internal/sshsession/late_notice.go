@@ -1,10 +1,12 @@
 package sshsession
 
 import (
+	"errors"
 	"io"
 	"time"
 
 	"gpg-bridge/internal/serve"
+	"gpg-bridge/remoteside/prepare"
 )
 
 // silentPatience is how long after it is late the user is told of the bridge, if the session
@@ -68,8 +70,13 @@ func (w *lateWriter) Write(p []byte) (int, error) {
 }
 
 // warn tells the user what went wrong, unless the bridge is late, which they were told, and
-// still not up: see tellLate.
+// still not up: see tellLate. That an account for git or sftp has no shell is no news to those
+// who use it.
 func (b *sessionBridge) warn(err error) {
+	if _, noShell := errors.AsType[*prepare.NoShellError](err); noShell && !b.run.wantsShell() {
+		b.run.service.Log.Debug("there is no bridge", "error", err)
+		return
+	}
 	b.mu.Lock()
 	quiet := b.isLateLocked() && b.said && !b.isSettled()
 	b.said = true

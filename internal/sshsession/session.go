@@ -30,6 +30,12 @@ func (r *run) checkSession() error {
 
 func (r *run) isSubsystem() bool { return r.config.SessionType == "subsystem" }
 
+// wantsShell reports whether the user expects the account to have a shell: for a session
+// without a command, or for the bridge alone.
+func (r *run) wantsShell() bool {
+	return r.onlyForward() || !r.isSubsystem() && r.remoteCommand() == ""
+}
+
 // remoteCommand is what runs on the host; empty is a login shell.
 func (r *run) remoteCommand() string {
 	if r.request.Command != "" {

@@ -18,6 +18,7 @@ const hintRemoteSocket = "--remote-socket PATH forwards to a path of your choice
 type NoShellError struct {
 	FirstLine string    // the first line that was printed, not to be trusted; Error quotes it
 	Err       error     // how the command ended; may be nil
+	Repeats   bool      // FirstLine repeats the command that was to be run; Error leaves it out
 	Echo      bool      // it repeats its input, which no shell does
 	Known     time.Time // since when this is known, if it was remembered
 	Again     time.Time // when the account will be asked again, if it was remembered; zero: never
@@ -32,12 +33,23 @@ func (e *NoShellError) Error() string {
 	case !e.Known.IsZero():
 		return text + ", as it turned out on " + e.Known.Format(time.DateOnly)
 	}
-	if e.FirstLine != "" {
+	switch {
+	case e.Repeats:
+	case e.FirstLine != "":
 		text += fmt.Sprintf("; it says %q", e.FirstLine)
-	} else if e.Err != nil {
-		text += ": " + e.Err.Error()
+	case e.Err != nil:
+		text += ": " + innermost(e.Err).Error()
 	}
 	return text
+}
+
+// innermost returns what err wraps: what wraps the end of a command names the command, which
+// is a script that the user has not written.
+func innermost(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err
 }
 
 func (e *NoShellError) Unwrap() error { return e.Err }

@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,9 +16,9 @@ var errPlayed = errors.New("test")
 func TestPrepareErrorsSayWhatIsKnown(t *testing.T) {
 	known := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for want, err := range map[string]error{
-		"the account on the host runs no shell commands":                                          &NoShellError{},
+		"the account on the host runs no shell commands":                                          &NoShellError{FirstLine: "unknown: sh -c", Err: errPlayed, Repeats: true},
 		`the account on the host runs no shell commands; it says "bye"`:                           &NoShellError{FirstLine: "bye", Err: errPlayed},
-		"the account on the host runs no shell commands: test":                                    &NoShellError{Err: errPlayed},
+		"the account on the host runs no shell commands: test":                                    &NoShellError{Err: fmt.Errorf("run sh: %w", errPlayed)},
 		"the account on the host runs no shell commands: your certificate forces another command": &NoShellError{Forced: true, FirstLine: "bye", Known: known},
 		"the account on the host runs no shell commands, as it turned out on 2026-05-04":          &NoShellError{FirstLine: "bye", Known: known},
 		"the path of the agent's socket on the host: why":                                         &SocketPathError{Reason: "why"},

@@ -38,6 +38,7 @@ type Preparation struct {
 	Missing []string // fingerprints of the keys that the host lacked; set by Wait
 	Stale   []string // fingerprints of those that lacked a signature there; set by Wait
 
+	command   string
 	report    *hostReport
 	stderr    firstLine
 	cancel    context.CancelFunc
@@ -71,13 +72,13 @@ func Prepare(ctx context.Context, host Host, options Options) (*Preparation, err
 		return nil, fmt.Errorf("prepare the host: %w", err)
 	}
 	marker := newMarker()
-	p := &Preparation{report: newHostReport(marker, fingerprints), ended: make(chan struct{})}
+	p := &Preparation{command: commandFor(marker, options), report: newHostReport(marker, fingerprints), ended: make(chan struct{})}
 	p.report.begun, p.report.inspecting = options.Begun, options.inspect
 	running, cancel := context.WithCancel(ctx)
 	p.cancel = cancel
 	reader, writer := io.Pipe()
 	p.stdin = reader
-	p.running.Go(func() { p.run(running, host, commandFor(marker, options)) })
+	p.running.Go(func() { p.run(running, host) })
 	p.running.Go(func() { p.feed(running, writer, marker, &options) })
 	p.running.Go(p.endWhenDone)
 	err = p.verdict(ctx)
@@ -121,9 +122,9 @@ func (p *Preparation) endWhenDone() {
 }
 
 // run runs the command. At its end it unblocks feed.
-func (p *Preparation) run(ctx context.Context, host Host, command string) {
+func (p *Preparation) run(ctx context.Context, host Host) {
 	defer close(p.ended)
-	p.runErr = host.Run(ctx, command, p.stdin, p.report, &p.stderr)
+	p.runErr = host.Run(ctx, p.command, p.stdin, p.report, &p.stderr)
 	p.cut = ctx.Err() != nil && p.runErr != nil
 	_ = p.stdin.CloseWithError(errEnded)
 }
@@ -191,7 +192,7 @@ func (p *Preparation) verdict(ctx context.Context) error {
 		if p.report.started {
 			return &HungError{Program: "gpgconf"}
 		}
-		return &NoShellError{FirstLine: p.said(), Err: errNoVerdict}
+		return p.noShell(p.said(), errNoVerdict)
 	case <-p.ended:
 	}
 	select {
@@ -205,7 +206,9 @@ func (p *Preparation) verdict(ctx context.Context) error {
 // decision returns the error that the host's verdict, or an error in its report, means.
 func (p *Preparation) decision() error {
 	if err := p.report.early; errors.Is(err, errReportEcho) {
-		return &NoShellError{FirstLine: p.report.foreign.text, Err: err, Echo: true}
+		none := p.noShell(p.report.foreign.text, err)
+		none.Echo = true
+		return none
 	} else if err != nil {
 		return reportError(err)
 	}
@@ -247,11 +250,18 @@ func (p *Preparation) noVerdict(ctx context.Context) error {
 	case isLost(p.runErr):
 		return fmt.Errorf("prepare the host: %w", p.runErr)
 	case !p.report.started:
-		return &NoShellError{FirstLine: p.said(), Err: p.runErr}
+		return p.noShell(p.said(), p.runErr)
 	case p.runErr != nil:
 		return reportError(p.runErr)
 	}
 	return reportError(fmt.Errorf("its shell ended early; it says %q", p.said()))
+}
+
+// noShell returns the error of an account that printed firstLine, perhaps after "unknown
+// command", as git-shell and the like do.
+func (p *Preparation) noShell(firstLine string, err error) *NoShellError {
+	words, _, _ := strings.Cut(p.command, " '")
+	return &NoShellError{FirstLine: firstLine, Err: err, Repeats: strings.Contains(firstLine, words)}
 }
 
 // said returns the first line that the host printed and that is not the script's. It

@@ -109,9 +109,12 @@ func TestPrepareAccountWithoutShell(t *testing.T) {
 		"control characters": {
 			config: sshd.Config{KeyOptions: `command="printf '\033[31mred\n'"`}, says: control,
 		},
-		"on stderr":         {config: sshd.Config{KeyOptions: `command="echo go away >&2; exit 3"`}, says: "go away"},
-		"silent":            {config: sshd.Config{KeyOptions: `command="exit 0"`}},
-		"sftp":              {config: sshd.Config{Options: []string{"ForceCommand internal-sftp"}}, says: "This service allows sftp connections only."},
+		"on stderr": {config: sshd.Config{KeyOptions: `command="echo go away >&2; exit 3"`}, says: "go away"},
+		"silent":    {config: sshd.Config{KeyOptions: `command="exit 0"`}},
+		"sftp":      {config: sshd.Config{Options: []string{"ForceCommand internal-sftp"}}, says: "This service allows sftp connections only."},
+		"repeats its command": {
+			config: sshd.Config{KeyOptions: `command="expr \"unknown: $SSH_ORIGINAL_COMMAND\" : '\(.\{14\}\)' >&2; exit 128"`}, says: "unknown: sh -c",
+		},
 		"repeats its input": {config: sshd.Config{KeyOptions: `command="cat"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,6 +125,7 @@ func TestPrepareAccountWithoutShell(t *testing.T) {
 			require.Equal(t, test.says, noShell.FirstLine)
 			require.Contains(t, noShell.Hint(), "--remote-socket")
 			require.NotContains(t, err.Error(), "\x1b")
+			require.NotContains(t, err.Error(), "sh -c", "it is our script")
 		})
 	}
 }
