@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -229,8 +230,15 @@ func TestForwardOnlyOverSSH(t *testing.T) {
 // A lost connection ends the session as with ssh.
 func TestLostOverSSH(t *testing.T) {
 	s := stage{}.set(t)
+	dead := s.laptop.Dir() + "/gpg-bridge/mABC234"
+	require.NoError(t, os.MkdirAll(filepath.Dir(dead), 0o700))
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"})
+	require.NoError(t, err)
+	left.SetUnlinkOnClose(false)
+	require.NoError(t, left.Close())
 	p := s.start(t, "-C", "host", "echo begun; sleep 60")
 	p.waitFor(t, &p.stdout, "begun")
+	require.NoFileExists(t, dead, "what a killed ssh has left")
 	s.sshd.KillSessions()
 	r := p.wait(t)
 	require.Equal(t, 255, r.code)

@@ -20,6 +20,12 @@ const (
 	// privatePrefix is how the names of control sockets of ours begin in the runtime directory.
 	privatePrefix = "m"
 
+	// letters is how many random ones follow in a name that no other process of ours has.
+	letters = 6
+
+	// sweepPatience bounds the look whether anybody listens at an old socket.
+	sweepPatience = 50 * time.Millisecond
+
 	// mostPath is the length that a control socket's path may have: ssh makes it under a name
 	// with 17 more characters, and a socket's address has 104 on macOS (unix(4)).
 	mostPath = 104 - 17 - 1
@@ -30,10 +36,11 @@ const (
 
 // Options say how the user's ssh connects.
 type Options struct {
-	SSH   string   // the program's path
-	Env   []string // its environment
-	Line  sshflags.Line
-	Route Route
+	SSH        string   // the program's path
+	Env        []string // the environment of the one that logs in
+	SessionEnv []string // of the one that is the session
+	Line       sshflags.Line
+	Route      Route
 
 	// Stays: the ssh that logs in is all, and stays in the background (-f and -N).
 	Stays bool
@@ -66,6 +73,7 @@ func Connect(ctx context.Context, o Options) (*Master, error) {
 	if err != nil {
 		return nil, err
 	}
+	sweep(ctx, dir)
 	m := &Master{options: &o, dir: dir}
 	if err := m.connect(ctx); err != nil {
 		m.end()
@@ -117,7 +125,6 @@ func (m *Master) logIn(ctx context.Context) error {
 // other ssh wants: one that finds its path taken when it is logged in shares nothing, and with -N
 // stays where it is (muxserver_listen in OpenSSH's mux.c).
 func (m *Master) choosePath() (err error) {
-	const letters = 6 // a name that no other process of ours has
 	c := m.options.Config
 	switch beside := c.ControlPath + "." + rand.Text()[:letters]; {
 	case !c.ControlMaster || c.ControlAsks:

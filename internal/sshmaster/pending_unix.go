@@ -27,7 +27,7 @@ func (m *Master) Pending() (*Pending, error) {
 	}
 	defer theirs.Close()
 	words := slices.Concat([]string{"/bin/sh", "sh", "-c", waitThenRun, "ssh", m.options.SSH}, m.sessionWords(false))
-	process, err := m.options.start(words, nil, &os.ProcAttr{
+	process, err := m.sessionOptions().start(words, nil, &os.ProcAttr{
 		Files: []*os.File{theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

@@ -42,7 +42,14 @@ func (e *ExitError) Error() string {
 // that ssh has ended. It may log in itself if mayConnect: the bridge's preparation can have the only
 // session that the host grants. The error is an *ExitError for any status but 0.
 func (m *Master) Session(ctx context.Context, mayConnect bool) error {
-	return m.options.run(ctx, m.sessionWords(mayConnect), m.options.Stdio.In)
+	return m.sessionOptions().run(ctx, m.sessionWords(mayConnect), m.options.Stdio.In)
+}
+
+// sessionOptions have the environment that the host may be sent (SendEnv in ssh_config(5)).
+func (m *Master) sessionOptions() *Options {
+	o := *m.options
+	o.Env = o.SessionEnv
+	return &o
 }
 
 func (m *Master) sessionWords(mayConnect bool) []string {

@@ -3,6 +3,7 @@ package sshsession
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime"
 	"strings"
 
@@ -97,7 +98,7 @@ func (r *run) sshOptions(path string, environ []string) sshmaster.Options {
 	t := r.service.Target
 	user := r.service.UI
 	return sshmaster.Options{
-		SSH: path, Env: environ, Line: r.line, Config: r.config, Name: t.ID, Log: r.service.Log,
+		SSH: path, Env: environ, SessionEnv: realssh.Without(os.Environ()), Line: r.line, Config: r.config, Name: t.ID, Log: r.service.Log,
 		Route: sshmaster.Route{Replace: t.Unproxied, ProxyCommand: r.config.ProxyCommand, ProxyJump: r.config.ProxyJump},
 		Stays: r.forks() && r.onlyForward(),
 		Stdio: sshmaster.Stdio{In: user.Stdin, Out: user.Stdout, Err: user.Stderr},
