@@ -74,7 +74,7 @@ func (e *DialError) Hint() string {
 }
 
 // A HandshakeError says that there is a TCP connection to the host, but no SSH connection
-// over it.
+// over it: it may also have ended while we logged in.
 type HandshakeError struct {
 	Host string
 	Port int

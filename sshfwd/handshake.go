@@ -117,6 +117,10 @@ func (h *handshake) explain(err error) error {
 	h.mu.Lock()
 	refused := h.refused
 	h.mu.Unlock()
+	lost := h.tap.Lost()
+	if errors.Is(lost, net.ErrClosed) { // by x/crypto, after err
+		lost = nil
+	}
 	switch {
 	case h.parent.Err() != nil:
 		return context.Cause(h.parent)
@@ -125,14 +129,16 @@ func (h *handshake) explain(err error) error {
 	case h.auth.Failure() != nil:
 		return h.auth.Failure()
 	case h.clock.hasExpired():
-		err = ErrNoAnswer
+		lost, err = ErrNoAnswer, ErrNoAnswer
+	case lost != nil && h.auth.HasStarted(): // ssh does not call it denied either
+		err = lost
 	default:
 		if inner := errors.Unwrap(err); inner != nil { // "ssh: handshake failed: "
 			err = inner
 		}
 		err = algorithmError(h.config, err)
 	}
-	if h.auth.HasStarted() {
+	if lost == nil && h.auth.HasStarted() {
 		return h.auth.Denied(err)
 	}
 	return &HandshakeError{

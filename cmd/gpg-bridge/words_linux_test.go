@@ -46,6 +46,9 @@ func TestWordsEqualOpenSSH(t *testing.T) {
 	other := filepath.Join(dir, "config")
 	require.NoError(t, os.WriteFile(other, bytes.ReplaceAll(own, []byte(h.srv.ClientKeyFile), []byte(stranger)), 0o600))
 	closing, closed := closingServer(t), closedPort(t)
+	// Cut when a key is offered.
+	ending, broken := cutting(t, cuttingProxy{h.srv.Addr, 250, false}), cutting(t, cuttingProxy{h.srv.Addr, 250, true})
+	alias := "-oHostKeyAlias=" + name
 	few := []string{"ERROR", "INFO"}
 	for _, c := range []wordsCase{
 		{name: "accepted", args: []string{"-oStrictHostKeyChecking=accept-new", "-oUserKnownHostsFile={NEW}", "host", "true"}, levels: few,
@@ -59,6 +62,8 @@ func TestWordsEqualOpenSSH(t *testing.T) {
 		{name: "refused", args: []string{"-p", closed, "host", "true"}, says: "ssh: connect to host 127.0.0.1 port " + closed + ": Connection refused"},
 		{name: "no such name", args: []string{"-oHostName=nowhere.invalid", "host", "true"}, says: "ssh: Could not resolve hostname nowhere.invalid: "},
 		{name: "closed", args: []string{"-p", closing, "host", "true"}, says: "kex_exchange_identification: Connection closed by remote host"},
+		{name: "closed at the log-in", args: []string{alias, "-p", ending, "host", "true"}, says: "Connection closed by 127.0.0.1 port " + ending},
+		{name: "reset at the log-in", args: []string{alias, "-p", broken, "host", "true"}, says: "Connection reset by 127.0.0.1 port " + broken},
 		{name: "a proxy that fails", args: []string{"-oProxyCommand=head -c 8 >/dev/null; exit 1", "host", "true"}, says: "Connection closed by UNKNOWN port 65535"},
 		{name: "no cipher", args: []string{"-oCiphers=3des-cbc", "host", "true"}, says: "no matching cipher found. Their offer: ", levels: few},
 		{name: "no forward", args: []string{"-R", "0:127.0.0.1:1", "host", "true"}, says: "Warning: remote port forwarding failed for listen port 0", levels: few},

@@ -79,7 +79,7 @@ func (l *Login) Close() { l.keys.agent.close() }
 func (l *Login) Next(server *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	l.started, l.sessionID = true, server.Metadata.SessionID()
 	l.methods = server.AllowedMethods
-	if l.Tap.Lost() {
+	if l.Tap.Lost() != nil {
 		return nil, nil // x/crypto knows the error
 	}
 	if n := len(server.PartialSuccessMethods); n > l.partial {

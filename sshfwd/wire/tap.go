@@ -28,7 +28,7 @@ type Tap struct {
 	ident bool   // the server's version string has been read
 	data  []byte // received and not yet parsed
 	over  bool   // nothing more is parsed
-	ended bool   // a Read has failed
+	ended error  // of the first Read that failed
 	reply []byte // payload of the last reply, without its message number
 }
 
@@ -41,7 +41,9 @@ func (t *Tap) Read(p []byte) (int, error) {
 	t.feed(p[:max(n, 0)])
 	if err != nil {
 		t.mu.Lock()
-		t.ended = true
+		if t.ended == nil {
+			t.ended = err
+		}
 		t.mu.Unlock()
 	}
 	return n, err
@@ -55,8 +57,9 @@ func (t *Tap) Reply() []byte {
 	return t.reply
 }
 
-// Lost reports whether the connection has ended.
-func (t *Tap) Lost() bool {
+// Lost is the error with which reading from the connection ended, nil if it has not: io.EOF if
+// the server closed it, net.ErrClosed if we did.
+func (t *Tap) Lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ended
