@@ -44,6 +44,10 @@ func (e *SessionRefusedError) Error() string {
 // NothingRan returns true; see link.NothingRan.
 func (e *SessionRefusedError) NothingRan() bool { return true }
 
+// NoSession returns true: there was no session in which a command could run. It tells callers
+// that do not know this package.
+func (e *SessionRefusedError) NoSession() bool { return true }
+
 // Hint says what to do.
 func (e *SessionRefusedError) Hint() string {
 	return "see MaxSessions in the server's sshd_config, and its log; -N forwards without a session"

@@ -100,6 +100,23 @@ func TestOverASharedConnection(t *testing.T) {
 	}
 }
 
+// A user who lets nobody share their connection is told of that, each time: it says nothing
+// about the account's shell.
+func TestOverAConnectionThatIsNotShared(t *testing.T) {
+	b := stage{}.set(t).sharing(t)
+	b.ssh(t, []string{"SSH_ASKPASS=/bin/false", "SSH_ASKPASS_REQUIRE=force", "DISPLAY=:0"}, "-oControlMaster=ask", "-N", "host")
+	eventually(t, func() bool { _, err := os.Stat(b.control); return err == nil }, "nothing is shared")
+	for range 2 {
+		r := b.run(t, "-oControlPath="+b.control, "host", "echo out")
+		require.Equal(t, "out\n", r.stdout, "ssh connects by itself then")
+		require.Contains(t, r.stderr, "gpg-bridge: warning: prepare the host: the ssh that shares its connection would not open a session")
+		require.Contains(t, r.stderr, "ControlMaster ask and autoask ask you each time")
+		require.NotContains(t, r.stderr, "sh -c")
+		require.NotContains(t, r.stderr, "no shell")
+	}
+	require.NoFileExists(t, filepath.Join(b.laptop.Dir(), "cache", "gpg-bridge", "no-shell"))
+}
+
 // What ssh says of a failed log-in is all that is said.
 func TestOverSSHRefused(t *testing.T) {
 	s := stage{}.set(t)

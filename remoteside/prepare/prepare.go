@@ -249,6 +249,8 @@ func (p *Preparation) noVerdict(ctx context.Context) error {
 		return fmt.Errorf("prepare the host: %w", context.Cause(ctx))
 	case isLost(p.runErr):
 		return fmt.Errorf("prepare the host: %w", p.runErr)
+	case noSession(p.runErr) != nil:
+		return fmt.Errorf("prepare the host: %w", noSession(p.runErr))
 	case !p.report.started:
 		return p.noShell(p.said(), p.runErr)
 	case p.runErr != nil:

@@ -37,3 +37,16 @@ func isLost(err error) bool {
 	}
 	return errors.As(err, &lost) && lost.ConnectionLost()
 }
+
+// noSession returns the error that says that no session was opened, which says nothing about
+// the account's shell; nil if there is none. What is around it names our command.
+func noSession(err error) error {
+	var refused interface {
+		error
+		NoSession() bool
+	}
+	if errors.As(err, &refused) && refused.NoSession() {
+		return refused
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -148,6 +149,20 @@ func TestPrepareKeepsHowTheCommandEnded(t *testing.T) {
 	require.ErrorIs(t, err, lost)
 	_, err = prepareWith(t, printer{end: lost})
 	require.ErrorIs(t, err, lost)
+}
+
+// noSessionError says that no session was opened.
+type noSessionError struct{}
+
+func (*noSessionError) Error() string   { return "refused" }
+func (*noSessionError) NoSession() bool { return true }
+
+// Where no session was opened, nothing is known of a shell.
+func TestPrepareWithoutASession(t *testing.T) {
+	_, err := prepareWith(t, printer{end: fmt.Errorf("run sh: %w", &noSessionError{})})
+	require.EqualError(t, err, "prepare the host: refused")
+	_, isSame := errors.AsType[*noSessionError](err)
+	require.True(t, isSame)
 }
 
 // A shell that ran the script's first line is one.

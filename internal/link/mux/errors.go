@@ -31,6 +31,10 @@ func (e *RefusedError) Error() string {
 // NothingRan is true: see link.NothingRan.
 func (e *RefusedError) NothingRan() bool { return true }
 
+// NoSession is true: there was no session in which a command could run. It tells callers that
+// do not know this package.
+func (e *RefusedError) NoSession() bool { return true }
+
 // Hint says what to do.
 func (e *RefusedError) Hint() string {
 	if e.Denied {
