@@ -70,6 +70,12 @@ func (l *algorithmList) advisable() []string {
 	return names
 }
 
+// isGood reports whether OpenSSH takes an algorithm by default, and x/crypto has it and does
+// not call it insecure.
+func (l *algorithmList) isGood(name string) bool {
+	return slices.Contains(l.known, name) && slices.Contains(config.DefaultAlgorithms(strings.ToLower(l.option)), name)
+}
+
 // needsMAC reports whether a cipher does not authenticate what it encrypts (cipher.c in
 // OpenSSH).
 func needsMAC(cipher string) bool {
@@ -115,6 +121,9 @@ type AlgorithmError struct {
 	Option  string   // of ssh_config(5): KexAlgorithms, Ciphers, MACs or HostKeyAlgorithms
 	Offered []string // by the server
 	Better  []string // what the server should have: none that is insecure
+	// Allowed is what the configuration allows, if that is the cause: then the server has all
+	// of Better, which OpenSSH takes by default.
+	Allowed []string
 	// Lacking are those that the server offers and the configuration allows, but that we do
 	// not have (or the MACs for such ciphers). With one of them the user's own ssh connects.
 	Lacking []string
@@ -131,6 +140,7 @@ func algorithmError(c *config.Config, err error) error {
 		if !strings.HasSuffix(none.What, l.what) {
 			continue
 		}
+		var good []string
 		e := &AlgorithmError{Option: l.option, Better: l.advisable()}
 		for _, name := range none.RequestedAlgorithms {
 			if name == "ext-info-s" || strings.HasPrefix(name, "kex-strict-") { // no algorithms
@@ -140,6 +150,12 @@ func algorithmError(c *config.Config, err error) error {
 			if slices.Contains(l.want, name) {
 				e.Lacking = append(e.Lacking, name)
 			}
+			if l.isGood(name) && !slices.Contains(l.want, name) {
+				good = append(good, name)
+			}
+		}
+		if len(e.Lacking) == 0 && len(good) > 0 {
+			e.Allowed, e.Better = l.want, good
 		}
 		if l.option == ciphers.option && len(macs.ours) == 0 && len(e.Lacking) > 0 {
 			e.Lacking = macs.want // we have the cipher, but no MAC for it
@@ -172,6 +188,21 @@ func (e *AlgorithmError) Hint() string {
 		return fmt.Sprintf("gpg-bridge has no %s, with which ssh connects; the server should also have one of %s",
 			strings.Join(e.Lacking, ", "), strings.Join(e.Better, ", "))
 	}
+	if len(e.Allowed) > 0 {
+		return fmt.Sprintf("ssh does not connect either: your %s allows only %s, and the server has %s",
+			e.where(), strings.Join(e.Allowed, ", "), strings.Join(e.Better, ", "))
+	}
 	return fmt.Sprintf("ssh does not connect either: the server should have one of %s (%s in its sshd_config, or a newer sshd)",
 		strings.Join(e.Better, ", "), e.Option)
+}
+
+// where are the ways to set the list (ssh(1)).
+func (e *AlgorithmError) where() string {
+	switch e.Option {
+	case "Ciphers":
+		return "-c or Ciphers"
+	case "MACs":
+		return "-m or MACs"
+	}
+	return e.Option
 }

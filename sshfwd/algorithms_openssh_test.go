@@ -180,12 +180,15 @@ func TestAlgorithmsNotInCommon(t *testing.T) {
 		server  []string
 		client  []string
 		lacking bool
+		allowed string // by the client's own list, which is the cause
 	}{
 		"KexAlgorithms":     {server: []string{"KexAlgorithms diffie-hellman-group14-sha1"}},
 		"MACs":              {server: []string{"MACs hmac-sha1-96", "Ciphers aes128-ctr"}},
 		"Ciphers":           {server: []string{"Ciphers 3des-cbc"}, client: []string{"Ciphers=+aes128-cbc"}},
 		"HostKeyAlgorithms": {server: []string{"HostKeyAlgorithms ssh-rsa"}},
-		"only insecure":     {server: []string{"Ciphers aes128-ctr"}, client: []string{"Ciphers=aes128-cbc,3des-cbc"}},
+		"only insecure":     {server: []string{"Ciphers aes128-ctr"}, client: []string{"Ciphers=aes128-cbc,3des-cbc"}, allowed: "your -c or Ciphers allows only aes128-cbc, 3des-cbc, and the server has aes128-ctr"},
+		"other MACs":        {server: []string{"Ciphers aes128-ctr", "MACs hmac-sha2-256,hmac-sha1-96"}, client: []string{"MACs=hmac-sha2-512"}, allowed: "your -m or MACs allows only hmac-sha2-512, and the server has hmac-sha2-256"},
+		"other exchange":    {server: []string{"KexAlgorithms curve25519-sha256"}, client: []string{"KexAlgorithms=ecdh-sha2-nistp256"}, allowed: "your KexAlgorithms allows only ecdh-sha2-nistp256, and the server has curve25519-sha256"},
 		"sntrup761":         {server: []string{"KexAlgorithms sntrup761x25519-sha512@openssh.com"}, lacking: true},
 		"no MAC":            {server: []string{"Ciphers aes128-ctr"}, client: []string{"MACs=umac-64@openssh.com"}, lacking: true},
 		"umac":              {server: []string{"MACs umac-64@openssh.com", "Ciphers aes128-ctr"}, lacking: true},
@@ -205,6 +208,10 @@ func TestAlgorithmsNotInCommon(t *testing.T) {
 			require.ErrorAs(t, err, &none)
 			require.Equal(t, test.lacking, len(none.Lacking) > 0)
 			require.Equal(t, test.lacking, theirs != "")
+			if test.allowed != "" {
+				require.Contains(t, failed.Hint(), test.allowed)
+				return
+			}
 			require.Contains(t, failed.Hint(), "the server should")
 			if test.lacking {
 				require.Regexp(t, "has no (sntrup761|umac)", failed.Hint())
