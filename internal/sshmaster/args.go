@@ -74,15 +74,16 @@ func IsFork(c *config.Config) bool {
 }
 
 // sessionArgs are the arguments of the ssh that is the session. The first has made the user's
-// forwards already. If its connection is lost, this one makes no other, unless it may connect.
-func (o *Options) sessionArgs(controlPath string, mayConnect bool) []string {
+// forwards already. If its connection is lost, this one makes no other, unless it may connect. The
+// flags without are left out.
+func (o *Options) sessionArgs(controlPath string, mayConnect bool, without ...byte) []string {
 	args := slices.Concat(option("ControlMaster", "no"), controlOption(controlPath), option("ClearAllForwardings", "yes"))
 	if mayConnect {
 		args = slices.Concat(args, o.checkingOption(), o.Route.options())
 	} else {
 		args = append(args, option("ProxyCommand", "false")...)
 	}
-	line := o.Line.Without('M', 'S')
+	line := o.Line.Without(append(without, 'M', 'S')...)
 	return slices.Concat(args, line.Words(), line.Command)
 }
 

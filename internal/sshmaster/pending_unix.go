@@ -12,8 +12,9 @@ import (
 const waitThenRun = `read -r go <&3 || exit; exec 3<&-; exec "$@"`
 
 // A Pending is a session in the background, as of -f: in a session of the system's own and without
-// our input (daemon(3) in main of ssh.c; an ssh that uses another's connection does not do that
-// itself). It has its process already, so that another can wait for its end, and begins later.
+// our input (daemon(3) in main of ssh.c). It has its process already, so that another can wait for
+// its end, and begins later. Whether an ssh that uses another's connection goes to the background
+// itself depends on its version (9.2 does not, 10.0 does): it is not asked to.
 type Pending struct {
 	PID  int
 	gate *os.File
@@ -26,7 +27,7 @@ func (m *Master) Pending() (*Pending, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	words := slices.Concat([]string{"/bin/sh", "sh", "-c", waitThenRun, "ssh", m.options.SSH}, m.sessionWords(false))
+	words := slices.Concat([]string{"/bin/sh", "sh", "-c", waitThenRun, "ssh", m.options.SSH}, m.stayingWords())
 	process, err := m.sessionOptions().start(words, nil, &os.ProcAttr{
 		Files: []*os.File{theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -36,6 +37,16 @@ func (m *Master) Pending() (*Pending, error) {
 	}
 	p := &Pending{PID: process.Pid, gate: ours}
 	return p, process.Release() // which forgets the ID
+}
+
+// stayingWords are the session's, without -f and what stands for it in ssh_config.
+func (m *Master) stayingWords() []string {
+	stays := option("ForkAfterAuthentication", "no")
+	if m.ours {
+		return slices.Concat(stays, m.options.sessionArgs(m.path, false, 'f'))
+	}
+	line := m.options.Line.Without('f')
+	return slices.Concat(stays, line.Words(), line.Command)
 }
 
 // Begin lets the session begin.

@@ -66,6 +66,9 @@ func (s Settings) lacks(defaults Settings) []Lack {
 		if value == "" || isNo(value) || value == defaults.get(key) || k.asks != nil && !k.asks(value) {
 			continue
 		}
+		if value == "UNKNOWN" { // what ssh -G of OpenSSH 10.0 prints for Compression yes
+			value = "yes"
+		}
 		list = append(list, Lack{k.name, usertext.Line(value), k.vital, k.ofSession})
 	}
 	if s.On("gssapiauthentication", false) {
