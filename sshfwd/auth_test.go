@@ -118,9 +118,9 @@ func TestAuthEncryptedKey(t *testing.T) {
 		ok      bool
 	}{
 		{"right", []string{other, secret}, []string{"sesame"}, prompt, true},
-		{"second try", []string{secret}, []string{"no", "sesame"}, prompt + "|Bad passphrase, try again for '" + secret + "': ", true},
+		{"second try", []string{secret}, []string{"no", "sesame"}, prompt + "|" + prompt, true},
 		{"three wrong", []string{secret}, []string{"a", "b", "c", "sesame"},
-			prompt + strings.Repeat("|Bad passphrase, try again for '"+secret+"': ", 2), false},
+			prompt + strings.Repeat("|"+prompt, 2), false},
 		{"empty, next key", []string{secret, plain}, []string{""}, prompt, true},
 		{"given up", []string{secret, plain}, nil, prompt, false},
 	} {

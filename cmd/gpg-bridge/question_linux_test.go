@@ -105,6 +105,21 @@ func TestEndOfInputIsAnAnswer(t *testing.T) {
 	}
 }
 
+// After a wrong passphrase the same question is asked again, as with ssh.
+func TestWrongPassphraseIsAskedForAgain(t *testing.T) {
+	f := newAskpassFixture(t)
+	var questions [2]string
+	for i, ours := range []bool{false, true} {
+		s := f.shellWith(t, ours)
+		s.keys("wrong\r")
+		s.expect(f.Path("key"), 3) // in the command, and in two questions
+		s.keys("sesame\r")
+		s.expect("logged in", 1)
+		_, questions[i], _ = strings.Cut(strings.ReplaceAll(s.leave(1), "\r", ""), "Enter ")
+	}
+	require.Equal(t, questions[0], questions[1])
+}
+
 // The user is not asked about a key that could not be added to any file.
 func TestUnknownHostWithoutAFileIsNoQuestion(t *testing.T) {
 	h := newHost(t)

@@ -197,7 +197,6 @@ func (l *Login) unlock(id *identity) error {
 		if !errors.Is(err, x509.IncorrectPasswordError) {
 			return err
 		}
-		prompt = fmt.Sprintf("Bad passphrase, try again for '%s': ", id.file.path)
 	}
 	return errors.New("bad passphrase")
 }
