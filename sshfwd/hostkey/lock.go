@@ -58,11 +58,20 @@ func lockFile(file string) string {
 	return file
 }
 
-// checkWritable returns an error for what cannot be a known_hosts file: to open a FIFO may
-// block for ever.
+// checkWritable returns an error for what cannot be written to as a known_hosts file: to open a
+// FIFO may block for ever. To append a key to a device such as /dev/null does no harm.
 func checkWritable(file string) error {
 	if info, err := os.Stat(file); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		return errors.New("it is a FIFO")
+	}
+	return nil
+}
+
+// checkReplaceable returns an error for what must not become a regular file: root may replace
+// a device, such as the /dev/null that others use, too. file may be a symbolic link.
+func checkReplaceable(file string) error {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
 	}
 	return nil
 }

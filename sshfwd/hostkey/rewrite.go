@@ -22,7 +22,10 @@ var errChanging = errors.New("it keeps changing")
 // hostfile.c), and keeps what it was as FILE.old. Unlike ssh, it follows a symbolic link and
 // keeps the file's mode.
 func (u *Update) rewrite(ctx context.Context, file string, keys []*currentKey) (err error) {
-	if err := checkWritable(file); err != nil {
+	if err := checkReplaceable(file); err != nil {
+		if keys == nil { // no lines to remove
+			return nil
+		}
 		return err
 	}
 	if _, err := os.Stat(file); err != nil && keys == nil {
@@ -45,6 +48,9 @@ func (u *Update) replace(ctx context.Context, file string, keys []*currentKey) e
 	before, err := os.Stat(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	if before != nil && !before.Mode().IsRegular() { // since checkReplaceable
+		return errChanging
 	}
 	var data []byte
 	if before != nil {

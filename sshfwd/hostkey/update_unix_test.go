@@ -4,6 +4,7 @@ package hostkey
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -62,5 +63,38 @@ func TestUpdateThatCannotBeWritten(t *testing.T) {
 	require.Equal(t, before, after)
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, syscall.Mkfifo(file, 0o600))
-	require.ErrorContains(t, update.Write(t.Context()), "FIFO")
+	require.ErrorContains(t, update.Write(t.Context()), "not a regular file")
+}
+
+// A device stays a device, for root too, under its own name and through a link, whatever other
+// files there are.
+func TestUpdateOfADevice(t *testing.T) {
+	device := filepath.Join(t.TempDir(), "null")
+	if err := exec.Command("mknod", device, "c", "1", "3").Run(); err != nil {
+		t.Skipf("a device can be made by root only: %v", err)
+	}
+	if file, err := os.OpenFile(device, os.O_RDWR, 0); err == nil {
+		require.NoError(t, file.Close())
+	} else {
+		t.Skipf("no device can be used here: %v", err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(device, link))
+	for _, file := range []string{device, link} {
+		k := newHostKeysOfTest(t)
+		resolved := k.config(t, "[h]:2222 {KEY}\n")
+		known := resolved.UserKnownHostsFiles[0]
+		resolved.UserKnownHostsFiles = []string{file, known}
+		update, err := trusting(t, resolved, k, "127.0.0.1").Announced(t.Context(), announcement(k.key, k.other))
+		require.NoError(t, err)
+		update.keys[1].proved = true
+		require.ErrorContains(t, update.Write(t.Context()), "not a regular file")
+		resolved.UserKnownHostsFiles = []string{known, file}
+		require.NoError(t, update.Write(t.Context()))
+		require.Len(t, mustRead(t, known), 2)
+		info, err := os.Stat(device)
+		require.NoError(t, err)
+		require.NotZero(t, info.Mode()&os.ModeCharDevice)
+		require.NoFileExists(t, device+".old")
+	}
 }
