@@ -1,5 +1,5 @@
 // Package atomicfile replaces a file of the user's whole or not at all, and keeps its mode
-// and owner.
+// and owner, and its group where the user may.
 package atomicfile
 
 import (
