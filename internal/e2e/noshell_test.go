@@ -90,7 +90,7 @@ func TestForcedCommandThatIsNoMore(t *testing.T) {
 	s.sshd.SetKeyOptions(t, "")
 	r := s.run(t, "host", "echo on")
 	require.Equal(t, "on\n", r.stdout)
-	require.Empty(t, r.stderr)
+	r.requireWarning(t, "runs no shell commands, as it turned out on", "--takeover asks again")
 	s.runSigning(t, "--takeover")
 	s.runSigning(t)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"gpg-bridge/internal/link"
@@ -30,10 +32,16 @@ func (r *run) checkSession() error {
 
 func (r *run) isSubsystem() bool { return r.config.SessionType == "subsystem" }
 
-// wantsShell reports whether the user expects the account to have a shell: for a session
-// without a command, or for the bridge alone.
+// wantsShell reports whether the user expects the account to have a shell. Whoever calls us for
+// git or to copy files need not: such accounts often have none.
 func (r *run) wantsShell() bool {
-	return r.onlyForward() || !r.isSubsystem() && r.remoteCommand() == ""
+	return r.onlyForward() || !r.isSubsystem() && !isServer(r.remoteCommand())
+}
+
+// isServer reports whether a command is one that git or a program that copies files runs on a host.
+func isServer(command string) bool {
+	program, _, _ := strings.Cut(command, " ")
+	return strings.HasPrefix(program, "git-") || slices.Contains([]string{"scp", "rsync", "svnserve", "hg", "borg"}, program)
 }
 
 // remoteCommand is what runs on the host; empty is a login shell.
