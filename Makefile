@@ -29,7 +29,7 @@ programs:
 # cores: of the packages, and of the tests of internal/e2e, which are a third of it all. `here`
 # has vetted them.
 tests:
-	$(GO) test -race -vet=off -p 4 -parallel 3 -timeout 20m ./...
+	$(GO) test -race -vet=off -p 3 -parallel 2 -timeout 20m ./...
 
 check: go here elsewhere ## formatting, and that it builds and vets for every system
 
