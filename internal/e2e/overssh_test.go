@@ -355,8 +355,8 @@ func TestOverSSHMakesNoSecondConnection(t *testing.T) {
 	require.NoError(t, s.laptop.StartAgent(t.Context()))
 	require.NoError(t, s.laptop.SignalAgent(syscall.SIGSTOP)) // the session waits for it a while
 	defer func() { _ = s.laptop.SignalAgent(syscall.SIGCONT) }()
-	p := s.start(t, "-C", "host", "echo began")
-	eventually(t, func() bool { return s.logIns() == 1 }, "nobody has logged in")
+	p := s.start(t, "-v", "-C", "host", "echo began")
+	p.waitFor(t, &p.stderr, "over the connection of the user's ssh")
 	s.sshd.KillSessions()
 	r := p.wait(t)
 	require.Equal(t, 255, r.code)
